@@ -1,0 +1,252 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * glyd: lossless compression with parallel, seekable frames.
+ *
+ * Rules that hold for every function:
+ *   - returns a glyd_status (or a size, where documented); 0 is success
+ *   - no global state: contexts are independent, a context is used by one
+ *     thread at a time, different contexts by any number of threads
+ *   - buffers belong to the caller and are only read or written during the call
+ *   - decoders treat input as hostile: they never read or write outside the
+ *     buffers given, and their work is bounded by input plus output size
+ *   - on failure output buffers hold unspecified bytes, never more than cap
+ */
+#ifndef GLYD_H
+#define GLYD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "glyd/format.h"
+#include "glyd/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(GLYD_SHARED) && defined(__GNUC__)
+#define GLYD_API __attribute__((visibility("default")))
+#else
+#define GLYD_API
+#endif
+
+#define GLYD_VERSION_MAJOR 0
+#define GLYD_VERSION_MINOR 1
+#define GLYD_VERSION_PATCH 0
+
+#define GLYD_SIZE_UNKNOWN UINT64_MAX
+
+/* ---- versions, names -------------------------------------------------- */
+
+/* Library version as major * 10000 + minor * 100 + patch. */
+GLYD_API uint32_t glyd_version(void);
+
+/* One English phrase for a status, never NULL; unknown values included. */
+GLYD_API const char *glyd_status_text(glyd_status status);
+
+/* Name of a level id ("turbo", "fast", "default", "max"), or NULL. */
+GLYD_API const char *glyd_level_name(int level);
+
+/* Name of the code variant in use: "scalar", "avx2", "neon". */
+GLYD_API const char *glyd_cpu_variant(void);
+
+/* XXH3-64 (seed 0) of len bytes: the hash of all checks of the format. */
+GLYD_API uint64_t glyd_checksum(const void *data, size_t len);
+
+/* ---- parameters -------------------------------------------------------- */
+
+/* Memory functions; both or neither set. alloc returns memory aligned for any
+ * type, or NULL. free is never called with NULL. */
+typedef struct glyd_allocator {
+  void *(*alloc)(void *opaque, size_t size);
+  void (*free)(void *opaque, void *ptr);
+  void *opaque;
+} glyd_allocator;
+
+typedef struct glyd_params {
+  int level;              /* GLYD_LEVEL_TURBO … GLYD_LEVEL_MAX */
+  int threads;            /* worker threads; 1 none extra, 0 one a core */
+  int checksum;           /* 0 leaves the segment checks out */
+  int long_distance;      /* 1: matches reach over a 128 MiB segment (level max) */
+  uint64_t segment_size;  /* content bytes a segment, 2^10 … 2^30; 0: the level's */
+  uint64_t content_size;  /* streaming only: exact total, or GLYD_SIZE_UNKNOWN */
+  int cpu;                /* 0: the best this CPU has; 1: scalar (for tests) */
+  glyd_allocator allocator; /* zeros: malloc and free */
+} glyd_params;
+
+/* Fill params with the defaults of a level: 1 thread, checks on, size unknown.
+ * An unknown level is reported by the call that uses it. */
+GLYD_API void glyd_params_init(glyd_params *params, int level);
+
+typedef struct glyd_limits {
+  uint64_t max_output;   /* content bytes; 0: no limit */
+  uint64_t max_memory;   /* bytes the decoder may allocate; 0: 2 GiB */
+  uint64_t max_segments; /* segments of one call or context; 0: no limit */
+} glyd_limits;
+
+/* Where and why a call failed. */
+typedef struct glyd_error {
+  glyd_status status;
+  uint64_t offset;   /* input byte the failing item starts at (frame, segment, trailer) */
+  uint64_t expected; /* meaning depends on status: sizes, limits or checks */
+  uint64_t found;
+} glyd_error;
+
+/* ---- one call ---------------------------------------------------------- */
+
+/* Largest frame that len bytes can become with these params. */
+GLYD_API uint64_t glyd_compress_bound(uint64_t len, const glyd_params *params);
+
+/* Compress len bytes into one frame. content_size of params is ignored.
+ * Errors: PARAMETER, MEMORY, BUFFER (cap below the frame; glyd_compress_bound
+ * always suffices). */
+GLYD_API glyd_status glyd_compress(void *out, size_t cap, const void *in, size_t len, const glyd_params *params,
+                                   size_t *out_len);
+
+/* Content size of all frames in the input, found by hopping over segments;
+ * checks structure and limits but decodes nothing. error may be NULL. */
+GLYD_API glyd_status glyd_content_size(const void *in, size_t len, const glyd_limits *limits, uint64_t *size,
+                                       glyd_error *error);
+
+/* Decompress all frames of the input, which must hold nothing else. limits
+ * (NULL: defaults), allocator (NULL: malloc) and error may be NULL. cap may
+ * be larger than the content; bytes of out past the content are not written.
+ * Errors: header, content, limit and memory statuses, BUFFER. */
+GLYD_API glyd_status glyd_decompress(void *out, size_t cap, const void *in, size_t len, int threads,
+                                     const glyd_limits *limits, const glyd_allocator *allocator, size_t *out_len,
+                                     glyd_error *error);
+
+/* ---- looking into frames ------------------------------------------------ */
+
+typedef struct glyd_frame_info {
+  uint32_t version;
+  uint32_t header_size;    /* bytes from the magic number to the first segment */
+  uint64_t content_size;   /* or GLYD_SIZE_UNKNOWN */
+  uint64_t segment_size;   /* most content bytes a segment holds, a power of two */
+  uint64_t decoder_memory; /* bytes, from the memory code */
+  int level;               /* informational */
+  int check;               /* GLYD_CHECK_* */
+  int has_trailer;
+  int is_skippable;        /* 1: only header_size (20), skip_size and skip_tag are set */
+  uint64_t skip_size;
+  uint32_t skip_tag;
+} glyd_frame_info;
+
+/* Read the header of the (skippable) frame that starts at in. TRUNCATED when
+ * more bytes are needed; error.expected then says how many at least. */
+GLYD_API glyd_status glyd_read_frame_header(const void *in, size_t len, glyd_frame_info *info, glyd_error *error);
+
+typedef struct glyd_segment_info {
+  int kind;              /* GLYD_KIND_*; GLYD_KIND_END: the trailer starts here, rest 0 */
+  uint32_t header_size;  /* bytes before the payload */
+  uint64_t content_size;
+  uint64_t payload_size;
+  uint64_t check;        /* 0 without checks */
+} glyd_segment_info;
+
+/* Read the segment header at in (or the 0 byte of a trailer). TRUNCATED as
+ * above; GLYD_SEGMENT_HEADER_MAX bytes always suffice. */
+GLYD_API glyd_status glyd_read_segment_header(const void *in, size_t len, const glyd_frame_info *frame,
+                                              glyd_segment_info *segment, glyd_error *error);
+
+typedef struct glyd_tail {
+  uint64_t content_size;
+  uint64_t frame_size;
+  uint32_t trailer_size;
+} glyd_tail;
+
+/* Read the last GLYD_TAIL_SIZE bytes of a frame with a trailer. Only sizes are
+ * checked for sense; glyd_read_trailer checks the rest. HEADER: no tail. */
+GLYD_API glyd_status glyd_read_tail(const void *in, size_t len, glyd_tail *tail);
+
+typedef struct glyd_index_entry {
+  uint64_t content_size;
+  uint64_t stored_size; /* segment header and payload */
+} glyd_index_entry;
+
+/* Read a whole trailer (tail.trailer_size bytes). *n in: room in entries, out:
+ * number of segments. BUFFER when there is not room enough (entries may be
+ * NULL with *n 0 to ask). */
+GLYD_API glyd_status glyd_read_trailer(const void *in, size_t len, const glyd_frame_info *frame,
+                                       glyd_index_entry *entries, uint64_t *n, glyd_error *error);
+
+/* ---- contexts ----------------------------------------------------------- */
+
+typedef struct glyd_cctx glyd_cctx;
+typedef struct glyd_dctx glyd_dctx;
+
+typedef struct glyd_in {
+  const void *data;
+  size_t size;
+  size_t pos; /* advanced by the call */
+} glyd_in;
+
+typedef struct glyd_out {
+  void *data;
+  size_t size;
+  size_t pos;
+} glyd_out;
+
+typedef enum glyd_op {
+  GLYD_CONTINUE = 0, /* take input, emit when convenient */
+  GLYD_FLUSH = 1,    /* end the current segment: all input so far can be decoded from the output */
+  GLYD_END = 2       /* end the frame */
+} glyd_op;
+
+/* Bytes a compression context allocates, all of them, for these params. */
+GLYD_API uint64_t glyd_cctx_memory(const glyd_params *params);
+
+/* Create a context for one frame after the other with the same params.
+ * *ctx is NULL on failure. Errors: PARAMETER, MEMORY. */
+GLYD_API glyd_status glyd_cctx_create(glyd_cctx **ctx, const glyd_params *params);
+GLYD_API void glyd_cctx_free(glyd_cctx *ctx);
+
+/* Forget an unfinished frame; params stay. content_size sets the exact size of
+ * the next frame's content, or GLYD_SIZE_UNKNOWN. */
+GLYD_API glyd_status glyd_cctx_reset(glyd_cctx *ctx, uint64_t content_size);
+
+/* Take from in, write to out, until in is used up (CONTINUE) or the op is done
+ * (FLUSH, END) or out is full. *pending: 0 when the op is complete, else call
+ * again with room in out. After END completes the next call starts a frame.
+ * Errors: PARAMETER (content unlike the declared content_size), MEMORY, STATE. */
+GLYD_API glyd_status glyd_compress_stream(glyd_cctx *ctx, glyd_out *out, glyd_in *in, glyd_op op, size_t *pending);
+
+/* Compress one segment on its own (segment header and payload), for callers
+ * that lay out frames themselves. len: 1 … the segment size of the ctx. */
+GLYD_API glyd_status glyd_encode_segment(glyd_cctx *ctx, void *out, size_t cap, const void *in, size_t len,
+                                         size_t *out_len);
+
+/* Bytes a decompression context allocates, all of them, to decode frames with
+ * this header (streaming; glyd_decode_segment needs less). */
+GLYD_API uint64_t glyd_dctx_memory(const glyd_frame_info *info, int threads);
+
+/* Create a context. limits and allocator may be NULL. Memory for segments is
+ * allocated when a header has been read. */
+GLYD_API glyd_status glyd_dctx_create(glyd_dctx **ctx, int threads, const glyd_limits *limits,
+                                      const glyd_allocator *allocator);
+GLYD_API void glyd_dctx_free(glyd_dctx *ctx);
+
+/* Forget everything; limits, threads and allocator stay. */
+GLYD_API glyd_status glyd_dctx_reset(glyd_dctx *ctx);
+
+/* Take from in, write to out. *at_end is 1 when a frame has just been decoded
+ * and delivered in full (in.pos is then at its end, and nothing beyond is
+ * taken before the next call), or when nothing was given yet. Skippable frames
+ * are passed over and count as frames without content. After an error the
+ * context only takes reset. With threads > 1 segments are decoded together. */
+GLYD_API glyd_status glyd_decompress_stream(glyd_dctx *ctx, glyd_out *out, glyd_in *in, int *at_end);
+
+/* Details of the last failure of this context. */
+GLYD_API void glyd_dctx_error(const glyd_dctx *ctx, glyd_error *error);
+
+/* Decode one segment (header and payload: len bytes exactly) of a frame with
+ * this header into out; *out_len is its content size. The rest of out, up to
+ * cap, may be overwritten. */
+GLYD_API glyd_status glyd_decode_segment(glyd_dctx *ctx, const glyd_frame_info *frame, void *out, size_t cap,
+                                         const void *in, size_t len, size_t *out_len);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
