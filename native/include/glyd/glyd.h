@@ -64,6 +64,11 @@ typedef struct glyd_allocator {
   void *opaque;
 } glyd_allocator;
 
+/* Code variants to use: the best this CPU has, plain C, AVX2 at most. */
+#define GLYD_CPU_CHOICE_BEST 0
+#define GLYD_CPU_CHOICE_SCALAR 1
+#define GLYD_CPU_CHOICE_AVX2 2
+
 typedef struct glyd_params {
   int level;              /* GLYD_LEVEL_TURBO … GLYD_LEVEL_MAX */
   int threads;            /* worker threads; 1 none extra, 0 one a core */
@@ -71,7 +76,7 @@ typedef struct glyd_params {
   int long_distance;      /* 1: matches reach over a 128 MiB segment (level max) */
   uint64_t segment_size;  /* content bytes a segment, 2^10 … 2^30; 0: the level's */
   uint64_t content_size;  /* streaming only: exact total, or GLYD_SIZE_UNKNOWN */
-  int cpu;                /* 0: the best this CPU has; 1: scalar (for tests) */
+  int cpu;                /* GLYD_CPU_CHOICE_*: which code variants (for tests; same bytes) */
   glyd_allocator allocator; /* zeros: malloc and free */
 } glyd_params;
 
@@ -83,6 +88,7 @@ typedef struct glyd_limits {
   uint64_t max_output;   /* content bytes; 0: no limit */
   uint64_t max_memory;   /* bytes the decoder may allocate; 0: 2 GiB */
   uint64_t max_segments; /* segments of one call or context; 0: no limit */
+  int cpu;               /* GLYD_CPU_CHOICE_*, as in glyd_params */
 } glyd_limits;
 
 /* Where and why a call failed. */

@@ -14,4 +14,7 @@
 /* Features of this CPU; cached after the first call, thread safe. */
 unsigned glyd_cpu_features(void);
 
+/* Features to use for a GLYD_CPU_CHOICE_* of glyd.h. */
+unsigned glyd_cpu_select(int choice);
+
 #endif

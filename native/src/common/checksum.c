@@ -1,0 +1,299 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * XXH3-64. Up to 240 bytes take short paths; longer input goes through eight
+ * 64-bit lanes, a stripe of 64 bytes at a time, mixed after each 16 stripes.
+ */
+#include "common/checksum.h"
+
+#include "common/cpu.h"
+#include "common/mem.h"
+
+#define PRIME32_1 0x9E3779B1u
+#define PRIME32_2 0x85EBCA77u
+#define PRIME32_3 0xC2B2AE3Du
+#define PRIME64_1 0x9E3779B185EBCA87u
+#define PRIME64_2 0xC2B2AE3D27D4EB4Fu
+#define PRIME64_3 0x165667B19E3779F9u
+#define PRIME64_4 0x85EBCA77C2B2AE63u
+#define PRIME64_5 0x27D4EB2F165667C5u
+#define PRIME_MX1 0x165667919E3779F9u
+#define PRIME_MX2 0x9FB21C651E98DF25u
+
+#define STRIPE 64u
+#define SECRET_SIZE 192u
+#define BLOCK_STRIPES ((SECRET_SIZE - STRIPE) / 8u)
+#define BLOCK (STRIPE * BLOCK_STRIPES)
+#define SCRAMBLE_KEY (SECRET_SIZE - STRIPE)
+#define LAST_KEY (SECRET_SIZE - STRIPE - 7u)
+#define MERGE_KEY 11u
+
+_Static_assert(BLOCK == 1024, "XXH3 mixes its lanes once a KiB with the default secret");
+
+static const uint8_t secret[] = {
+    0xb8, 0xfe, 0x6c, 0x39, 0x23, 0xa4, 0x4b, 0xbe, 0x7c, 0x01, 0x81, 0x2c, 0xf7, 0x21, 0xad, 0x1c, 0xde, 0xd4,
+    0x6d, 0xe9, 0x83, 0x90, 0x97, 0xdb, 0x72, 0x40, 0xa4, 0xa4, 0xb7, 0xb3, 0x67, 0x1f, 0xcb, 0x79, 0xe6, 0x4e,
+    0xcc, 0xc0, 0xe5, 0x78, 0x82, 0x5a, 0xd0, 0x7d, 0xcc, 0xff, 0x72, 0x21, 0xb8, 0x08, 0x46, 0x74, 0xf7, 0x43,
+    0x24, 0x8e, 0xe0, 0x35, 0x90, 0xe6, 0x81, 0x3a, 0x26, 0x4c, 0x3c, 0x28, 0x52, 0xbb, 0x91, 0xc3, 0x00, 0xcb,
+    0x88, 0xd0, 0x65, 0x8b, 0x1b, 0x53, 0x2e, 0xa3, 0x71, 0x64, 0x48, 0x97, 0xa2, 0x0d, 0xf9, 0x4e, 0x38, 0x19,
+    0xef, 0x46, 0xa9, 0xde, 0xac, 0xd8, 0xa8, 0xfa, 0x76, 0x3f, 0xe3, 0x9c, 0x34, 0x3f, 0xf9, 0xdc, 0xbb, 0xc7,
+    0xc7, 0x0b, 0x4f, 0x1d, 0x8a, 0x51, 0xe0, 0x4b, 0xcd, 0xb4, 0x59, 0x31, 0xc8, 0x9f, 0x7e, 0xc9, 0xd9, 0x78,
+    0x73, 0x64, 0xea, 0xc5, 0xac, 0x83, 0x34, 0xd3, 0xeb, 0xc3, 0xc5, 0x81, 0xa0, 0xff, 0xfa, 0x13, 0x63, 0xeb,
+    0x17, 0x0d, 0xdd, 0x51, 0xb7, 0xf0, 0xda, 0x49, 0xd3, 0x16, 0x55, 0x26, 0x29, 0xd4, 0x68, 0x9e, 0x2b, 0x16,
+    0xbe, 0x58, 0x7d, 0x47, 0xa1, 0xfc, 0x8f, 0xf8, 0xb8, 0xd1, 0x7a, 0xd0, 0x31, 0xce, 0x45, 0xcb, 0x3a, 0x8f,
+    0x95, 0x16, 0x04, 0x28, 0xaf, 0xd7, 0xfb, 0xca, 0xbb, 0x4b, 0x40, 0x7e,
+};
+
+_Static_assert(sizeof secret == SECRET_SIZE, "a byte short would go unseen in most lengths");
+
+static const uint64_t initial_acc[8] = {PRIME32_3, PRIME64_1, PRIME64_2, PRIME64_3,
+                                        PRIME64_4, PRIME32_2, PRIME64_5, PRIME32_1};
+
+GLYD_INLINE uint64_t secret64(size_t at) { return glyd_load64(secret + at); }
+GLYD_INLINE uint64_t rotl64(uint64_t v, unsigned n) { return (v << n) | (v >> (64u - n)); }
+
+GLYD_INLINE uint64_t mul_fold(uint64_t a, uint64_t b) {
+  const unsigned __int128 p = (unsigned __int128)a * b;
+  return (uint64_t)p ^ (uint64_t)(p >> 64);
+}
+
+GLYD_INLINE uint64_t avalanche_xxh64(uint64_t h) {
+  h ^= h >> 33;
+  h *= PRIME64_2;
+  h ^= h >> 29;
+  h *= PRIME64_3;
+  return h ^ (h >> 32);
+}
+
+GLYD_INLINE uint64_t avalanche_xxh3(uint64_t h) {
+  h ^= h >> 37;
+  h *= PRIME_MX1;
+  return h ^ (h >> 32);
+}
+
+GLYD_INLINE uint64_t mix16(const uint8_t *in, size_t key) {
+  return mul_fold(glyd_load64(in) ^ secret64(key), glyd_load64(in + 8) ^ secret64(key + 8));
+}
+
+static uint64_t hash_0_16(const uint8_t *in, size_t len) {
+  if (len > 8) {
+    const uint64_t lo = glyd_load64(in) ^ secret64(24) ^ secret64(32);
+    const uint64_t hi = glyd_load64(in + len - 8) ^ secret64(40) ^ secret64(48);
+    return avalanche_xxh3(len + __builtin_bswap64(lo) + hi + mul_fold(lo, hi));
+  }
+  if (len >= 4) {
+    const uint64_t both = glyd_load32(in + len - 4) + ((uint64_t)glyd_load32(in) << 32);
+    uint64_t h = both ^ secret64(8) ^ secret64(16);
+    h ^= rotl64(h, 49) ^ rotl64(h, 24);
+    h *= PRIME_MX2;
+    h ^= (h >> 35) + len;
+    h *= PRIME_MX2;
+    return h ^ (h >> 28);
+  }
+  if (len > 0) {
+    const uint32_t mix = (uint32_t)in[0] << 16 | (uint32_t)in[len >> 1] << 24 | in[len - 1] | (uint32_t)len << 8;
+    return avalanche_xxh64((uint64_t)mix ^ (glyd_load32(secret) ^ glyd_load32(secret + 4)));
+  }
+  return avalanche_xxh64(secret64(56) ^ secret64(64));
+}
+
+static uint64_t hash_17_128(const uint8_t *in, size_t len) {
+  uint64_t h = len * PRIME64_1;
+  for (size_t i = (len - 1) / 32 + 1; i-- > 0;)
+    h += mix16(in + 16 * i, 32 * i) + mix16(in + len - 16 * (i + 1), 32 * i + 16);
+  return avalanche_xxh3(h);
+}
+
+static uint64_t hash_129_240(const uint8_t *in, size_t len) {
+  uint64_t h = len * PRIME64_1;
+  for (size_t i = 0; i < 8; i++) h += mix16(in + 16 * i, 16 * i);
+  h = avalanche_xxh3(h);
+  for (size_t i = 8; i < len / 16; i++) h += mix16(in + 16 * i, 16 * (i - 8) + 3);
+  return avalanche_xxh3(h + mix16(in + len - 16, 136 - 17));
+}
+
+GLYD_INLINE void accumulate(uint64_t *acc, const uint8_t *in, size_t key) {
+  for (size_t i = 0; i < 8; i++) {
+    const uint64_t data = glyd_load64(in + 8 * i);
+    const uint64_t keyed = data ^ secret64(key + 8 * i);
+    acc[i ^ 1] += data;
+    acc[i] += (keyed & 0xFFFFFFFFu) * (keyed >> 32);
+  }
+}
+
+GLYD_INLINE void scramble(uint64_t *acc) {
+  for (size_t i = 0; i < 8; i++) {
+    uint64_t v = acc[i];
+    v ^= v >> 47;
+    v ^= secret64(SCRAMBLE_KEY + 8 * i);
+    acc[i] = v * PRIME32_1;
+  }
+}
+
+static uint64_t merge(const uint64_t *acc, uint64_t len) {
+  uint64_t h = len * PRIME64_1;
+  for (size_t i = 0; i < 4; i++)
+    h += mul_fold(acc[2 * i] ^ secret64(MERGE_KEY + 16 * i), acc[2 * i + 1] ^ secret64(MERGE_KEY + 16 * i + 8));
+  return avalanche_xxh3(h);
+}
+
+/* The lanes after all stripes of len > 240 bytes. */
+static void lanes_scalar(uint64_t *acc, const uint8_t *in, size_t len) {
+  const size_t blocks = (len - 1) / BLOCK;
+  const uint8_t *p = in;
+  for (size_t b = 0; b < blocks; b++, p += BLOCK) {
+    for (size_t s = 0; s < BLOCK_STRIPES; s++) accumulate(acc, p + s * STRIPE, 8 * s);
+    scramble(acc);
+  }
+  const size_t stripes = (size_t)(in + len - 1 - p) / STRIPE;
+  for (size_t s = 0; s < stripes; s++) accumulate(acc, p + s * STRIPE, 8 * s);
+  accumulate(acc, in + len - STRIPE, LAST_KEY);
+}
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+__attribute__((target("avx2"))) static inline __m256i load256(const void *p) {
+  return _mm256_loadu_si256((const __m256i *)p);
+}
+
+__attribute__((target("avx2"))) static inline __m256i step256(__m256i acc, __m256i data, __m256i key) {
+  const __m256i keyed = _mm256_xor_si256(data, key);
+  const __m256i product = _mm256_mul_epu32(keyed, _mm256_srli_epi64(keyed, 32));
+  return _mm256_add_epi64(acc, _mm256_add_epi64(product, _mm256_shuffle_epi32(data, _MM_SHUFFLE(1, 0, 3, 2))));
+}
+
+__attribute__((target("avx2"))) static inline __m256i scramble256(__m256i acc, __m256i key) {
+  const __m256i prime = _mm256_set1_epi64x((long long)PRIME32_1);
+  const __m256i v = _mm256_xor_si256(_mm256_xor_si256(acc, _mm256_srli_epi64(acc, 47)), key);
+  const __m256i hi = _mm256_mul_epu32(_mm256_srli_epi64(v, 32), prime);
+  return _mm256_add_epi64(_mm256_mul_epu32(v, prime), _mm256_slli_epi64(hi, 32));
+}
+
+__attribute__((target("avx2"))) static void lanes_avx2(uint64_t *acc, const uint8_t *in, size_t len) {
+  __m256i a0 = load256(acc);
+  __m256i a1 = load256(acc + 4);
+  const size_t blocks = (len - 1) / BLOCK;
+  const uint8_t *p = in;
+  for (size_t b = 0; b < blocks; b++) {
+    for (size_t s = 0; s < BLOCK_STRIPES; s++, p += STRIPE) {
+      _mm_prefetch((const char *)p + 1024, _MM_HINT_T0);
+      a0 = step256(a0, load256(p), load256(secret + 8 * s));
+      a1 = step256(a1, load256(p + 32), load256(secret + 8 * s + 32));
+    }
+    a0 = scramble256(a0, load256(secret + SCRAMBLE_KEY));
+    a1 = scramble256(a1, load256(secret + SCRAMBLE_KEY + 32));
+  }
+  const size_t stripes = (size_t)(in + len - 1 - p) / STRIPE;
+  for (size_t s = 0; s < stripes; s++, p += STRIPE) {
+    a0 = step256(a0, load256(p), load256(secret + 8 * s));
+    a1 = step256(a1, load256(p + 32), load256(secret + 8 * s + 32));
+  }
+  p = in + len - STRIPE;
+  a0 = step256(a0, load256(p), load256(secret + LAST_KEY));
+  a1 = step256(a1, load256(p + 32), load256(secret + LAST_KEY + 32));
+  _mm256_storeu_si256((__m256i *)acc, a0);
+  _mm256_storeu_si256((__m256i *)(acc + 4), a1);
+}
+
+__attribute__((target("avx512f"))) static inline __m512i step512(__m512i acc, const void *in, const void *key) {
+  const __m512i data = _mm512_loadu_si512(in);
+  const __m512i keyed = _mm512_xor_si512(data, _mm512_loadu_si512(key));
+  const __m512i product = _mm512_mul_epu32(keyed, _mm512_srli_epi64(keyed, 32));
+  return _mm512_add_epi64(
+      acc, _mm512_add_epi64(product, _mm512_shuffle_epi32(data, (_MM_PERM_ENUM)_MM_SHUFFLE(1, 0, 3, 2))));
+}
+
+__attribute__((target("avx512f"))) static void lanes_avx512(uint64_t *acc, const uint8_t *in, size_t len) {
+  const __m512i prime = _mm512_set1_epi64((long long)PRIME32_1);
+  __m512i a = _mm512_loadu_si512(acc);
+  const size_t blocks = (len - 1) / BLOCK;
+  const uint8_t *p = in;
+  for (size_t b = 0; b < blocks; b++) {
+    for (size_t s = 0; s < BLOCK_STRIPES; s++, p += STRIPE) {
+      _mm_prefetch((const char *)p + 1024, _MM_HINT_T0);
+      a = step512(a, p, secret + 8 * s);
+    }
+    const __m512i v =
+        _mm512_xor_si512(_mm512_xor_si512(a, _mm512_srli_epi64(a, 47)), _mm512_loadu_si512(secret + SCRAMBLE_KEY));
+    const __m512i hi = _mm512_mul_epu32(_mm512_srli_epi64(v, 32), prime);
+    a = _mm512_add_epi64(_mm512_mul_epu32(v, prime), _mm512_slli_epi64(hi, 32));
+  }
+  const size_t stripes = (size_t)(in + len - 1 - p) / STRIPE;
+  for (size_t s = 0; s < stripes; s++, p += STRIPE) a = step512(a, p, secret + 8 * s);
+  a = step512(a, in + len - STRIPE, secret + LAST_KEY);
+  _mm512_storeu_si512(acc, a);
+}
+#endif
+
+uint64_t glyd_checksum_xxh3(unsigned cpu, const void *data, size_t len) {
+  const uint8_t *in = data;
+  if (len <= 16) return hash_0_16(in, len);
+  if (len <= 128) return hash_17_128(in, len);
+  if (len <= 240) return hash_129_240(in, len);
+  uint64_t acc[8];
+  memcpy(acc, initial_acc, sizeof acc);
+#if defined(__x86_64__)
+  if (cpu & GLYD_CPU_AVX512)
+    lanes_avx512(acc, in, len);
+  else if (cpu & GLYD_CPU_AVX2)
+    lanes_avx2(acc, in, len);
+  else
+    lanes_scalar(acc, in, len);
+#else
+  (void)cpu;
+  lanes_scalar(acc, in, len);
+#endif
+  return merge(acc, len);
+}
+
+void glyd_checksum_init(glyd_checksum_state *state) {
+  memset(state, 0, sizeof *state);
+  memcpy(state->acc, initial_acc, sizeof initial_acc);
+}
+
+static unsigned consume(uint64_t *acc, const uint8_t *in, size_t stripes, unsigned stripe) {
+  for (size_t s = 0; s < stripes; s++, in += STRIPE) {
+    accumulate(acc, in, 8 * (size_t)stripe);
+    if (++stripe == BLOCK_STRIPES) {
+      scramble(acc);
+      stripe = 0;
+    }
+  }
+  return stripe;
+}
+
+void glyd_checksum_update(glyd_checksum_state *state, const void *data, size_t len) {
+  const uint8_t *in = data;
+  state->total += len;
+  while (len > 0) {
+    /* A full buffer is used only once a byte follows it: the last stripe is special. */
+    if (state->buffered == GLYD_CHECKSUM_BUFFER) {
+      state->stripe = consume(state->acc, state->buffer, GLYD_CHECKSUM_BUFFER / STRIPE, state->stripe);
+      state->buffered = 0;
+    }
+    const size_t room = GLYD_CHECKSUM_BUFFER - state->buffered;
+    const size_t n = len < room ? len : room;
+    memcpy(state->buffer + state->buffered, in, n);
+    state->buffered += n;
+    in += n;
+    len -= n;
+  }
+}
+
+uint64_t glyd_checksum_digest(const glyd_checksum_state *state) {
+  if (state->total <= 240) return glyd_checksum_xxh3(GLYD_CPU_SCALAR, state->buffer, state->buffered);
+  uint64_t acc[8];
+  memcpy(acc, state->acc, sizeof acc);
+  consume(acc, state->buffer, (state->buffered - 1) / STRIPE, state->stripe);
+  if (state->buffered >= STRIPE) {
+    accumulate(acc, state->buffer + state->buffered - STRIPE, LAST_KEY);
+  } else {
+    uint8_t last[STRIPE];
+    const size_t old = STRIPE - state->buffered;
+    memcpy(last, state->buffer + GLYD_CHECKSUM_BUFFER - old, old);
+    memcpy(last + old, state->buffer, state->buffered);
+    accumulate(acc, last, LAST_KEY);
+  }
+  return merge(acc, state->total);
+}

@@ -1,0 +1,31 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * XXH3-64 with seed 0, as the public xxHash specification defines it: in one
+ * call, and piece by piece for data that is never in one place.
+ */
+#ifndef GLYD_COMMON_CHECKSUM_H
+#define GLYD_COMMON_CHECKSUM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* cpu: GLYD_CPU_* bits. data may be NULL when len is 0. */
+uint64_t glyd_checksum_xxh3(unsigned cpu, const void *data, size_t len);
+
+#define GLYD_CHECKSUM_BUFFER 256 /* four stripes: 240 bytes must fit, and be told from more */
+
+typedef struct glyd_checksum_state {
+  uint64_t acc[8];
+  uint8_t buffer[GLYD_CHECKSUM_BUFFER]; /* keeps the last stripe after it was used */
+  size_t buffered;
+  unsigned stripe; /* of the block of 16 */
+  uint64_t total;
+} glyd_checksum_state;
+
+/* Plain C only: meant for headers and indexes, some bytes at a time. */
+void glyd_checksum_init(glyd_checksum_state *state);
+void glyd_checksum_update(glyd_checksum_state *state, const void *data, size_t len);
+uint64_t glyd_checksum_digest(const glyd_checksum_state *state);
+
+#endif
