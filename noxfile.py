@@ -1,0 +1,345 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+"""What is checked, and how: ``nox`` alone runs what CI runs.
+
+Packages are tested as users get them: from a wheel that was made from the
+sdist, in an environment that holds nothing else but the declared dependencies,
+run from outside the source tree.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import lzma
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import nox
+
+ROOT = Path(__file__).resolve().parent
+NATIVE = ROOT / "native"
+DIST = ROOT / "dist"
+BUILD = ROOT / "build"
+CONSTRAINTS = ROOT / "constraints.txt"
+
+# package → packages of this repository that it needs
+NEEDS: dict[str, tuple[str, ...]] = {"codec": (), "cli": ("codec",)}
+
+WARNINGS = ("-std=c11", "-O3", "-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Werror")
+FUZZ_RUNS = 1_000_000  # over all targets of one `nox -s fuzz`
+
+nox.options.sessions = ["lint", "build", "tests_native", "tests_codec", "tests_cli", "demo"]
+nox.options.default_venv_backend = "virtualenv"
+nox.options.reuse_existing_virtualenvs = True
+nox.options.error_on_missing_interpreters = True
+
+
+# ---- helpers ---------------------------------------------------------------
+
+
+def install_tools(session: nox.Session, *names: str) -> None:
+    """Install tools at the versions of constraints.txt."""
+    session.install("-c", str(CONSTRAINTS), *names)
+
+
+class Steps:
+    """Run every step of a session, fail at the end: one run shows all that is wrong."""
+
+    def __init__(self, session: nox.Session) -> None:
+        self.session = session
+        self.passed: list[str] = []
+        self.failed: list[str] = []
+        self.skipped: list[str] = []
+
+    @contextlib.contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Count what happens inside as one step."""
+        try:
+            yield
+        except nox.command.CommandFailed:
+            self.failed.append(name)
+        else:
+            self.passed.append(name)
+
+    def skip(self, name: str, reason: str) -> None:
+        """Count a step that cannot run here."""
+        self.session.warn(f"skipped {name}: {reason}")
+        self.skipped.append(f"{name} ({reason})")
+
+    def finish(self) -> None:
+        """Print the summary line; fail the session when a step failed."""
+        line = f"{self.session.name}: {len(self.passed)} passed, {len(self.failed)} failed, {len(self.skipped)} skipped"
+        for title, names in (("failed", self.failed), ("skipped", self.skipped)):
+            if names:
+                line += f"\n  {title}: " + ", ".join(names)
+        print(line, flush=True)
+        if self.failed:
+            self.session.error(", ".join(self.failed))
+
+
+def sources_of(name: str) -> list[Path]:
+    """Return the files that a package is made of."""
+    folders = [ROOT / "packages" / f"glyd-{name}"]
+    if name == "codec":
+        folders += [NATIVE / "include", NATIVE / "src"]
+    return sorted(
+        path
+        for folder in folders
+        for path in folder.rglob("*")
+        if path.is_file() and path.suffix not in {".so", ".pyc"} and "tests" not in path.parts
+    )
+
+
+def fingerprint(name: str) -> str:
+    """Return a hash of names and contents of `sources_of`: a wheel is built once for each."""
+    total = hashlib.sha256()
+    for path in sources_of(name):
+        total.update(f"{path.relative_to(ROOT)}\0".encode())
+        total.update(hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()
+
+
+def wheel(session: nox.Session, name: str) -> Path:
+    """Return the wheel of a package, made from its sdist unless one of the same sources is there."""
+    out = DIST / name
+    stamp = out / "sources.sha256"
+    current = fingerprint(name)
+    if not stamp.is_file() or stamp.read_text(encoding="utf-8") != current:
+        shutil.rmtree(out, ignore_errors=True)
+        install_tools(session, "build")
+        package = ROOT / "packages" / f"glyd-{name}"
+        session.run("python", "-m", "build", "--outdir", str(out), str(package), silent=True)
+        stamp.write_text(current, encoding="utf-8")
+    (found,) = out.glob("*.whl")
+    return found
+
+
+def wheels_for(session: nox.Session, name: str) -> list[Path]:
+    """Return the wheels that a package needs from here, its own last."""
+    return [wheel(session, other) for other in (*NEEDS[name], name)]
+
+
+def native_files(*folders: str) -> list[Path]:
+    """Return the C files and headers under folders of native/."""
+    return sorted(p for folder in folders for p in (NATIVE / folder).rglob("*") if p.suffix in {".c", ".h"})
+
+
+# ---- lint ------------------------------------------------------------------
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check formats, types, imports, includes, warnings and licences."""
+    install_tools(session, "clang-format", "hatchling", "import-linter", "mypy", "reuse", "rich", "ruff", "types-cffi")
+    install_tools(session, "cffi", "nox")
+    steps = Steps(session)
+    sources = [str(ROOT / "packages" / f"glyd-{name}" / "src") for name in NEEDS]
+    with steps.step("ruff format"):
+        session.run("ruff", "format", "--check", "--diff", "--quiet", str(ROOT))
+    with steps.step("ruff check"):
+        session.run("ruff", "check", str(ROOT))
+    with steps.step("mypy --strict"):
+        hook = ROOT / "packages" / "glyd-codec" / "hatch_build.py"
+        session.run("mypy", "--strict", *sources, "noxfile.py", "tools", "examples", str(hook))
+    with steps.step("import-linter"):
+        session.run("lint-imports", "--no-cache", env={"PYTHONPATH": os.pathsep.join(sources)})
+    with steps.step("house rules"):
+        session.run("python", "tools/check_native_includes.py")
+    with steps.step("clang-format"):
+        formatted = native_files("include", "src", "tests", "fuzz", "bench")
+        session.run("clang-format", "--dry-run", "-Werror", *map(str, formatted))
+    with steps.step("reuse lint"):
+        session.run("reuse", "lint", "--quiet")
+    _compile_checks(session, steps)
+    steps.finish()
+
+
+def _compile_checks(session: nox.Session, steps: Steps) -> None:
+    """Compile all of native/src as the wheel does, warnings as errors, with the compilers there are."""
+    out = Path(session.create_tmp())
+    include = (f"-I{NATIVE / 'include'}", f"-I{NATIVE / 'src'}")
+    sources = [str(p) for p in native_files("src") if p.suffix == ".c"]
+    for compiler in ("gcc", "clang", "aarch64-linux-gnu-gcc"):
+        name = f"{compiler} -Werror"
+        if shutil.which(compiler) is None:
+            steps.skip(name, f"no {compiler}")
+            continue
+        with steps.step(name):
+            library = str(out / f"{compiler}.so")
+            session.run(compiler, "-shared", "-fPIC", *WARNINGS, *include, *sources, "-o", library, external=True)
+    if shutil.which("gcc"):
+        with steps.step("no global state"):
+            everything = str(out / "native.o")
+            session.run(
+                "gcc", "-r", "-nostdlib", "-fno-pic", "-no-pie", "-O1", "-std=c11", *include, *sources,
+                "-o", everything, external=True,
+            )  # fmt: skip
+            session.run("python", "tools/check_exports.py", "state", everything)
+
+
+# ---- packages --------------------------------------------------------------
+
+
+@nox.session
+def build(session: nox.Session) -> None:
+    """Build sdist, then wheel from that sdist, for every package; then check them."""
+    wheels = {name: wheel(session, name) for name in NEEDS}
+    install_tools(session, "abi3audit", "check-wheel-contents", "twine")
+    steps = Steps(session)
+    with steps.step("twine check"):
+        archives = [p for name in NEEDS for p in (DIST / name).iterdir() if p.suffix in {".whl", ".gz"}]
+        session.run("twine", "check", "--strict", *map(str, archives))
+    with steps.step("check-wheel-contents"):
+        session.run("check-wheel-contents", *map(str, wheels.values()))
+    if "-abi3-" in wheels["codec"].name:
+        with steps.step("abi3audit"):
+            session.run("abi3audit", "--strict", str(wheels["codec"]))
+    else:
+        steps.skip("abi3audit", "this interpreter has no limited API")
+    if shutil.which("nm") and sys.platform == "linux":
+        with steps.step("exported symbols"):
+            session.run("python", "tools/check_exports.py", "wheel", str(wheels["codec"]))
+    else:
+        steps.skip("exported symbols", "needs nm and ELF")
+    steps.finish()
+
+
+def _pytest(session: nox.Session, name: str, *options: str) -> None:
+    """Run a package's tests from outside the source tree."""
+    tests = ROOT / "packages" / f"glyd-{name}" / "tests"
+    session.chdir(session.create_tmp())
+    session.run(
+        "python", "-I", "-m", "pytest", "-p", "no:cacheprovider", "--import-mode=importlib", *options, str(tests),
+        *session.posargs,
+    )  # fmt: skip
+
+
+@nox.session
+def tests_codec(session: nox.Session) -> None:
+    """Test glyd-codec from its wheel."""
+    wheels = wheels_for(session, "codec")
+    install_tools(session, "pytest", "hypothesis")
+    session.install("--force-reinstall", "--no-deps", *map(str, wheels))
+    session.install(*map(str, wheels))
+    _pytest(session, "codec")
+
+
+@nox.session
+def tests_cli(session: nox.Session) -> None:
+    """Test glyd-cli from its wheel."""
+    wheels = wheels_for(session, "cli")
+    install_tools(session, "pytest", "hypothesis")
+    session.install("--force-reinstall", "--no-deps", *map(str, wheels))
+    session.install(*map(str, wheels))
+    _pytest(session, "cli")
+
+
+# ---- native ----------------------------------------------------------------
+
+
+def _cmake(session: nox.Session, name: str, *options: str, build_type: str = "Release") -> Path:
+    """Configure and build native/ into a folder of its own; return it."""
+    folder = BUILD / f"native-{name}"
+    session.run(
+        "cmake", "-S", str(NATIVE), "-B", str(folder), "-G", "Ninja", f"-DCMAKE_BUILD_TYPE={build_type}", *options,
+        external=True, silent=True,
+    )  # fmt: skip
+    session.run("cmake", "--build", str(folder), external=True, silent=True)
+    return folder
+
+
+def _ctest(session: nox.Session, folder: Path, *options: str) -> None:
+    jobs = str(os.cpu_count() or 1)
+    session.run("ctest", "--test-dir", str(folder), "--output-on-failure", "-j", jobs, *options, external=True)
+
+
+def _install_cmake(session: nox.Session) -> None:
+    """Take cmake and ninja from PyPI where the machine has none."""
+    missing = [tool for tool in ("cmake", "ninja") if shutil.which(tool) is None]
+    if missing:
+        install_tools(session, *missing)
+
+
+@nox.session
+def tests_native(session: nox.Session) -> None:
+    """Build and test the C core: release, sanitizers, aarch64 under emulation, installed."""
+    _install_cmake(session)
+    steps = Steps(session)
+    with steps.step("release"):
+        _ctest(session, _cmake(session, "release"))
+    with steps.step("address and undefined behaviour sanitizers"):
+        _ctest(session, _cmake(session, "sanitize", "-DGLYD_SANITIZE=ON", build_type="RelWithDebInfo"))
+    compiler, emulator = shutil.which("aarch64-linux-gnu-gcc"), shutil.which("qemu-aarch64")
+    if compiler and emulator:
+        with steps.step("aarch64"):
+            toolchain = f"-DCMAKE_TOOLCHAIN_FILE={NATIVE / 'cmake' / 'aarch64-linux-gnu.cmake'}"
+            _ctest(session, _cmake(session, "aarch64", toolchain))
+    else:
+        missing = [n for n, p in (("aarch64-linux-gnu-gcc", compiler), ("qemu-aarch64", emulator)) if p is None]
+        steps.skip("aarch64", "no " + ", no ".join(missing))
+    steps.finish()
+
+
+@nox.session
+def fuzz(session: nox.Session) -> None:
+    """Fuzz every decoder with libFuzzer (clang), a million runs in total."""
+    _install_cmake(session)
+    if shutil.which("clang") is None:
+        session.error("fuzzing needs clang")
+    folder = _cmake(session, "fuzz", "-DGLYD_FUZZ=ON", "-DCMAKE_C_COMPILER=clang", build_type="RelWithDebInfo")
+    targets = sorted(p for p in (folder / "fuzz").glob("fuzz_*") if p.is_file() and os.access(p, os.X_OK))
+    if not targets:
+        session.error(f"no fuzz targets in {folder / 'fuzz'}")
+    steps = Steps(session)
+    for target in targets:
+        corpus = BUILD / "corpus" / target.name
+        corpus.mkdir(parents=True, exist_ok=True)
+        seeds = NATIVE / "fuzz" / "corpus"
+        with steps.step(target.name):
+            session.run(
+                str(target), f"-runs={FUZZ_RUNS // len(targets) + 1}", "-timeout=10", "-rss_limit_mb=2048",
+                "-print_final_stats=1", f"-artifact_prefix={corpus}-", str(corpus), str(seeds), *session.posargs,
+                external=True,
+            )  # fmt: skip
+    steps.finish()
+
+
+# ---- for people ------------------------------------------------------------
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Print speed and size beside lz4 and zstd: nox -s bench [-- FOLDER]."""
+    wheels = wheels_for(session, "cli")
+    session.install("--force-reinstall", "--no-deps", *map(str, wheels))
+    session.install(str(wheels[0]), f"{wheels[1]}[bench]")
+    folder = Path(session.posargs[0] if session.posargs else os.environ.get("GLYD_BENCH_CORPUS", ""))
+    data = Path(session.create_tmp()) / "data"
+    shutil.rmtree(data, ignore_errors=True)
+    data.mkdir()
+    if not folder.name:
+        session.run("python", "examples/make_data.py", str(data), "--scale", "4")
+    elif not folder.is_dir():
+        session.error(f"no folder {folder}")
+    else:
+        for packed in sorted(folder.glob("*.xz")):
+            with lzma.open(packed) as source, (data / packed.stem).open("wb") as out:
+                shutil.copyfileobj(source, out)
+        if not any(data.iterdir()):
+            data = folder
+    session.run("python", "-m", "glyd_cli.bench", str(data), "--markdown", *session.posargs[1:])
+
+
+@nox.session
+def demo(session: nox.Session) -> None:
+    """Compress, verify and restore real files with the installed command."""
+    wheels = wheels_for(session, "cli")
+    session.install("--force-reinstall", "--no-deps", *map(str, wheels))
+    session.install(*map(str, wheels))
+    # only for the column beside ours: the demo runs without it
+    session.install("zstandard", success_codes=[0, 1], silent=True)
+    session.run("python", "-I", "examples/demo.py", str(ROOT), session.create_tmp())

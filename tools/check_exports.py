@@ -1,0 +1,70 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+"""Hold two rules about symbols of compiled code, with ``nm`` of the binutils.
+
+``check_exports.py wheel FILE.whl…``
+    Every extension module exports its ``PyInit_*`` function and nothing else.
+``check_exports.py state OBJECT``
+    A relocatable object of all of ``native/src`` has no mutable global state,
+    but for the cache of CPU features, which is idempotent.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+MUTABLE = set("bBdDcC")  # types of nm: .bss, .data, common
+ALLOWED_STATE = "glyd_cpu_"
+
+
+def symbols(path: Path, *options: str) -> list[tuple[str, str]]:
+    """Return (type, name) of the symbols that a file defines."""
+    command = ["nm", "--defined-only", *options, str(path)]
+    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return [(fields[-2], fields[-1]) for fields in map(str.split, out.splitlines()) if len(fields) >= 2]
+
+
+def check_wheel(wheel: Path) -> list[str]:
+    """Return what the extension modules of a wheel export beyond ``PyInit_*``."""
+    problems = []
+    with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
+        modules = [name for name in archive.namelist() if name.endswith(".so")]
+        if not modules:
+            problems.append(f"{wheel.name}: holds no extension module")
+        for module in modules:
+            names = [name for _, name in symbols(Path(archive.extract(module, folder)), "-D")]
+            wanted = "PyInit_" + Path(module).name.split(".", 1)[0]
+            if names != [wanted]:
+                problems.append(f"{wheel.name}: {module} exports {names}, expected only {wanted}")
+    return problems
+
+
+def check_state(path: Path) -> list[str]:
+    """Return the mutable global objects of a relocatable object."""
+    return [
+        f"{path.name}: mutable global state {name!r} (type {kind})"
+        for kind, name in symbols(path)
+        if kind in MUTABLE and not name.startswith(ALLOWED_STATE)
+    ]
+
+
+def main() -> int:
+    """Run the check that the first argument names on the files after it."""
+    if len(sys.argv) < 3 or sys.argv[1] not in {"wheel", "state"}:
+        print(__doc__, file=sys.stderr)
+        return 2
+    check = check_wheel if sys.argv[1] == "wheel" else check_state
+    files = [Path(name) for name in sys.argv[2:]]
+    problems = [problem for path in files for problem in check(path)]
+    for problem in problems:
+        print(problem)
+    print(f"check_exports: {len(files)} files, {len(problems)} problems")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
