@@ -5,8 +5,7 @@
 ``check_exports.py wheel FILE.whl…``
     Every extension module exports its ``PyInit_*`` function and nothing else.
 ``check_exports.py state OBJECT``
-    A relocatable object of all of ``native/src`` has no mutable global state,
-    but for the cache of CPU features, which is idempotent.
+    A relocatable object of C files has no mutable global state.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ import zipfile
 from pathlib import Path
 
 MUTABLE = set("bBdDcC")  # types of nm: .bss, .data, common
-ALLOWED_STATE = "glyd_cpu_"
 
 
 def symbols(path: Path, *options: str) -> list[tuple[str, str]]:
@@ -46,9 +44,7 @@ def check_wheel(wheel: Path) -> list[str]:
 def check_state(path: Path) -> list[str]:
     """Return the mutable global objects of a relocatable object."""
     return [
-        f"{path.name}: mutable global state {name!r} (type {kind})"
-        for kind, name in symbols(path)
-        if kind in MUTABLE and not name.startswith(ALLOWED_STATE)
+        f"{path.name}: mutable global state {name!r} (type {kind})" for kind, name in symbols(path) if kind in MUTABLE
     ]
 
 
