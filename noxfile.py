@@ -110,9 +110,14 @@ def wheel(session: nox.Session, name: str) -> Path:
     current = fingerprint(name)
     if not stamp.is_file() or stamp.read_text(encoding="utf-8") != current:
         shutil.rmtree(out, ignore_errors=True)
-        install_tools(session, "build")
+        # beside, not inside, the environment of the session: tests run with declared dependencies only
+        tools = BUILD / "tools"
+        session.run(
+            "python", "-m", "pip", "install", "-q", "--upgrade", "--target", str(tools), "-c", str(CONSTRAINTS), "build"
+        )
         package = ROOT / "packages" / f"glyd-{name}"
-        session.run("python", "-m", "build", "--outdir", str(out), str(package), silent=True)
+        command = ("python", "-m", "build", "--outdir", str(out), str(package))
+        session.run(*command, env={"PYTHONPATH": str(tools)}, silent=True)
         stamp.write_text(current, encoding="utf-8")
     (found,) = out.glob("*.whl")
     return found
