@@ -140,7 +140,7 @@ def native_files(*folders: str) -> list[Path]:
 def lint(session: nox.Session) -> None:
     """Check formats, types, imports, includes, warnings and licences."""
     install_tools(session, "clang-format", "hatchling", "import-linter", "mypy", "reuse", "rich", "ruff", "types-cffi")
-    install_tools(session, "cffi", "nox")
+    install_tools(session, "cffi", "check-jsonschema", "nox")
     steps = Steps(session)
     sources = [str(ROOT / "packages" / f"glyd-{name}" / "src") for name in NEEDS]
     with steps.step("ruff format"):
@@ -165,6 +165,9 @@ def lint(session: nox.Session) -> None:
         )
     with steps.step("reuse lint"):
         session.run("reuse", "lint", "--quiet")
+    with steps.step("workflows"):
+        workflows = sorted(str(p) for p in (ROOT / ".github" / "workflows").glob("*.yml"))
+        session.run("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *workflows)
     _compile_checks(session, steps)
     steps.finish()
 
