@@ -1,0 +1,45 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * Constants of coded blocks (spec.md, "Coded blocks").
+ */
+#ifndef GLYD_BLOCK_CODED_COMMON_H
+#define GLYD_BLOCK_CODED_COMMON_H
+
+#include "common/mem.h"
+#include "glyd/format.h"
+
+#define GLYD_CODED_FLAG_LENGTHS 0x04u /* a match-length table is in the body */
+#define GLYD_CODED_FLAG_LONG 0x08u    /* long-length planes are in the body */
+#define GLYD_CODED_FLAG_LOW 0x10u     /* low offset bytes have a plane */
+#define GLYD_CODED_FLAGS (GLYD_CODED_FLAG_LENGTHS | GLYD_CODED_FLAG_LONG | GLYD_CODED_FLAG_LOW)
+
+#define GLYD_CODED_MATCH_MIN 4
+#define GLYD_CODED_SEQUENCES_MAX (GLYD_BLOCK_MAX / GLYD_CODED_MATCH_MIN)
+#define GLYD_CODED_LONG 255u /* lengths from here on are long lengths */
+#define GLYD_CODED_LONGS_MAX (GLYD_BLOCK_MAX / GLYD_CODED_LONG)
+#define GLYD_CODED_LENGTHS 15                                              /* entries of the match-length table */
+#define GLYD_CODED_ESCAPE_BASE (GLYD_CODED_MATCH_MIN + GLYD_CODED_LENGTHS) /* of code 15 without a table */
+#define GLYD_CODED_LITERALS_ESCAPE 3u
+#define GLYD_CODED_OFFSET_CODES 200u /* codes from here on are corrupt */
+#define GLYD_CODED_OFFSET_BIAS 7u
+#define GLYD_CODED_REPEATS 3
+#define GLYD_CODED_REPEAT_START \
+  { 1, 4, 8 }
+
+_Static_assert(GLYD_CODED_LONGS_MAX == 1028, "as spec.md says");
+_Static_assert(GLYD_CODED_SEQUENCES_MAX == 65536, "as spec.md says");
+
+/* planes, by kind: each has its own last table */
+enum {
+  GLYD_CODED_PLANE_LITERALS,
+  GLYD_CODED_PLANE_COMMANDS,
+  GLYD_CODED_PLANE_LITERAL_ESCAPES,
+  GLYD_CODED_PLANE_MATCH_ESCAPES,
+  GLYD_CODED_PLANE_OFFSETS,
+  GLYD_CODED_PLANE_LOW,
+  GLYD_CODED_PLANE_LONG, /* three: low, middle, high bytes */
+  GLYD_CODED_PLANES = GLYD_CODED_PLANE_LONG + 3
+};
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * Constants of Huffman planes (spec.md).
+ */
+#ifndef GLYD_HUFFMAN_COMMON_H
+#define GLYD_HUFFMAN_COMMON_H
+
+#define GLYD_HUFFMAN_BITS 11 /* longest code */
+#define GLYD_HUFFMAN_STREAMS 8
+#define GLYD_HUFFMAN_STREAMS_FROM 1024 /* planes of this many bytes have 8 streams */
+#define GLYD_HUFFMAN_SIZES_BYTES 14    /* seven u16 */
+#define GLYD_HUFFMAN_FIRST_LENGTH 7    /* "previous length" of the first symbol */
+#define GLYD_HUFFMAN_LENGTHS_BYTES 768 /* no code length table takes more: see huffman_encode.c */
+
+enum { GLYD_PLANE_RAW = 0, GLYD_PLANE_FILL = 1, GLYD_PLANE_OWN = 2, GLYD_PLANE_LAST = 3 };
+
+#endif

@@ -1,0 +1,241 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ */
+#include "huffman/huffman_encode.h"
+
+#include "bitstream/bit_writer.h"
+#include "huffman/huffman_common.h"
+
+/* Bits of a length table: at most 128 runs of each kind at 2 * 8 + 1 bits, and
+ * 256 lengths at 21 bits. Far less in practice; the buffer holds the worst. */
+_Static_assert(GLYD_HUFFMAN_LENGTHS_BYTES * 8 >= 256 * 21, "lengths alone must fit");
+#define LENGTHS_BUFFER (GLYD_HUFFMAN_LENGTHS_BYTES + 1024)
+
+void glyd_huffman_count(const uint8_t *in, size_t n, uint32_t counts[256]) {
+  /* Four tables: equal neighbours would otherwise wait for each other's store. */
+  uint32_t part[4][256];
+  memset(part, 0, sizeof part);
+  size_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    uint64_t v = glyd_load64(in + i);
+    part[0][v & 255]++;
+    part[1][v >> 8 & 255]++;
+    part[2][v >> 16 & 255]++;
+    part[3][v >> 24 & 255]++;
+    part[0][v >> 32 & 255]++;
+    part[1][v >> 40 & 255]++;
+    part[2][v >> 48 & 255]++;
+    part[3][v >> 56]++;
+  }
+  for (; i < n; i++) part[0][in[i]]++;
+  for (unsigned s = 0; s < 256; s++) counts[s] = part[0][s] + part[1][s] + part[2][s] + part[3][s];
+}
+
+/* Sort keys of count << 8 | symbol, ascending: insertion for few symbols, for
+ * many two counting passes over the (at most 20) bits of the count. */
+static void sort_keys(uint32_t *keys, unsigned n) {
+  if (n <= 40) {
+    for (unsigned i = 1; i < n; i++) {
+      uint32_t k = keys[i];
+      unsigned j = i;
+      for (; j > 0 && keys[j - 1] > k; j--) keys[j] = keys[j - 1];
+      keys[j] = k;
+    }
+    return;
+  }
+  uint32_t other[256];
+  uint32_t *from = keys, *to = other;
+  for (unsigned shift = 8; shift < 28; shift += 10) { /* two passes: even, so keys ends up sorted */
+    uint16_t start[1024];
+    memset(start, 0, sizeof start);
+    for (unsigned i = 0; i < n; i++) start[from[i] >> shift & 1023]++;
+    uint16_t sum = 0;
+    for (unsigned i = 0; i < 1024; i++) {
+      uint16_t c = start[i];
+      start[i] = sum;
+      sum = (uint16_t)(sum + c);
+    }
+    for (unsigned i = 0; i < n; i++) to[start[from[i] >> shift & 1023]++] = from[i];
+    uint32_t *t = from;
+    from = to;
+    to = t;
+  }
+}
+
+void glyd_huffman_make_lengths(const uint32_t counts[256], uint8_t length[256]) {
+  uint32_t keys[256];
+  unsigned n = 0;
+  for (unsigned s = 0; s < 256; s++) {
+    length[s] = 0;
+    if (counts[s] != 0) keys[n++] = counts[s] << 8 | s;
+  }
+  sort_keys(keys, n);
+
+  /* Two queues: leaves by count, joined nodes in the order they are made. */
+  uint32_t weight[512];
+  uint16_t parent[512];
+  for (unsigned i = 0; i < n; i++) weight[i] = keys[i] >> 8;
+  unsigned leaf = 0, node = n, made = n;
+  while (made < 2 * n - 1) {
+    uint32_t w = 0;
+    for (unsigned k = 0; k < 2; k++) {
+      unsigned x = (leaf < n && (node >= made || weight[leaf] <= weight[node])) ? leaf++ : node++;
+      parent[x] = (uint16_t)made;
+      w += weight[x];
+    }
+    weight[made++] = w;
+  }
+  /* Only how many codes there are of each length matters: symbols get them by count. */
+  uint32_t of_length[GLYD_HUFFMAN_BITS + 2] = {0};
+  uint8_t depth[512];
+  depth[2 * n - 2] = 0;
+  int32_t excess = -(1 << GLYD_HUFFMAN_BITS); /* Kraft sum less 1, in units of 2^-BITS */
+  for (unsigned i = 2 * n - 2; i-- > 0;) {
+    depth[i] = (uint8_t)(depth[parent[i]] + 1);
+    if (i < n) {
+      unsigned l = depth[i] < GLYD_HUFFMAN_BITS ? depth[i] : GLYD_HUFFMAN_BITS;
+      of_length[l]++;
+      excess += 1 << (GLYD_HUFFMAN_BITS - l);
+    }
+  }
+  while (excess > 0) { /* lengthen the longest codes that can be */
+    unsigned b = GLYD_HUFFMAN_BITS - 1;
+    while (of_length[b] == 0) b--;
+    of_length[b]--;
+    of_length[b + 1]++;
+    excess -= 1 << (GLYD_HUFFMAN_BITS - 1 - b);
+  }
+  while (excess < 0) { /* and give back what that was too much */
+    unsigned b = GLYD_HUFFMAN_BITS - glyd_log2_32((uint32_t)-excess);
+    while (of_length[b] == 0) b++;
+    of_length[b]--;
+    of_length[b - 1]++;
+    excess += 1 << (GLYD_HUFFMAN_BITS - b);
+  }
+  unsigned i = n;
+  for (unsigned l = 1; l <= GLYD_HUFFMAN_BITS; l++)
+    for (uint32_t k = of_length[l]; k > 0; k--) length[keys[--i] & 255] = (uint8_t)l;
+}
+
+static void make_codes(glyd_huffman_code *code) {
+  uint32_t of_length[GLYD_HUFFMAN_BITS + 1] = {0}, next[GLYD_HUFFMAN_BITS + 1], c = 0;
+  for (unsigned s = 0; s < 256; s++) of_length[code->length[s]]++;
+  of_length[0] = 0;
+  next[0] = 0;
+  for (unsigned l = 1; l <= GLYD_HUFFMAN_BITS; l++) {
+    c = (c + of_length[l - 1]) << 1;
+    next[l] = c;
+  }
+  for (unsigned s = 0; s < 256; s++) {
+    unsigned l = code->length[s];
+    if (l == 0) continue;
+    uint32_t v = next[l]++, r = 0;
+    for (unsigned b = 0; b < l; b++) r |= (v >> b & 1) << (l - 1 - b);
+    code->code[s] = (uint16_t)r;
+  }
+}
+
+static void put_gamma(glyd_bit_writer *w, uint32_t v) {
+  unsigned k = glyd_log2_32(v);
+  glyd_bit_writer_put(w, 1u << k, k + 1);
+  glyd_bit_writer_put(w, v & ((1u << k) - 1), k);
+}
+
+static uint8_t *put_lengths(uint8_t *out, const uint8_t length[256]) {
+  glyd_bit_writer w;
+  glyd_bit_writer_init(&w, out);
+  unsigned last = 255;
+  while (length[last] == 0) last--;
+  int previous = GLYD_HUFFMAN_FIRST_LENGTH;
+  for (unsigned i = 0; i <= last;) {
+    unsigned start = i;
+    while (length[i] == 0) i++;
+    put_gamma(&w, i - start + (start == 0));
+    start = i;
+    while (i <= last && length[i] != 0) i++;
+    put_gamma(&w, i - start);
+    for (unsigned s = start; s < i; s++) {
+      int d = length[s] - previous;
+      previous = length[s];
+      unsigned z = d >= 0 ? 2 * (unsigned)d : 2 * (unsigned)-d - 1;
+      glyd_bit_writer_put(&w, 1u << z, z + 1);
+    }
+  }
+  return glyd_bit_writer_end(&w);
+}
+
+/* Symbols in[0], in[stride], … below in[n]. */
+static uint8_t *put_stream(uint8_t *out, const uint8_t *in, size_t n, size_t stride, const glyd_huffman_code *code) {
+  glyd_bit_writer w;
+  glyd_bit_writer_init(&w, out);
+  size_t i = 0;
+  const uint16_t *codes = code->code;
+  const uint8_t *lengths = code->length;
+  for (; i + 4 * stride < n; i += 5 * stride) { /* 5 * 11 + 7 bits fit the accumulator */
+    unsigned s0 = in[i], s1 = in[i + stride], s2 = in[i + 2 * stride], s3 = in[i + 3 * stride], s4 = in[i + 4 * stride];
+    unsigned l1 = lengths[s0], l2 = l1 + lengths[s1], l3 = l2 + lengths[s2], l4 = l3 + lengths[s3];
+    uint64_t v = codes[s0] | (uint64_t)codes[s1] << l1 | (uint64_t)codes[s2] << l2 | (uint64_t)codes[s3] << l3 |
+                 (uint64_t)codes[s4] << l4;
+    glyd_bit_writer_put(&w, v, l4 + lengths[s4]);
+  }
+  for (; i < n; i += stride) glyd_bit_writer_put(&w, codes[in[i]], lengths[in[i]]);
+  return glyd_bit_writer_end(&w);
+}
+
+uint8_t *glyd_huffman_encode_plane(uint8_t *out, const uint8_t *in, size_t n, glyd_huffman_code *last) {
+  if (n == 0) {
+    *out++ = 0;
+    return out;
+  }
+  uint32_t counts[256];
+  glyd_huffman_count(in, n, counts);
+  if (counts[in[0]] == n) {
+    out = glyd_put_varint(out, n << 2 | GLYD_PLANE_FILL);
+    *out++ = in[0];
+    return out;
+  }
+  glyd_huffman_code code;
+  uint8_t table[LENGTHS_BUFFER];
+  glyd_huffman_make_lengths(counts, code.length);
+  size_t table_len = (size_t)(put_lengths(table, code.length) - table);
+  uint64_t own_bits = 0, last_bits = 0;
+  int last_fits = last->valid;
+  for (unsigned s = 0; s < 256; s++) {
+    own_bits += (uint64_t)counts[s] * code.length[s];
+    if (last->valid) {
+      last_bits += (uint64_t)counts[s] * last->length[s];
+      if (counts[s] != 0 && last->length[s] == 0) last_fits = 0;
+    }
+  }
+  const size_t streams = n >= GLYD_HUFFMAN_STREAMS_FROM ? GLYD_HUFFMAN_STREAMS : 1;
+  size_t coded = table_len + (size_t)(own_bits >> 3);
+  if (last_fits && last_bits >> 3 <= coded)
+    coded = (size_t)(last_bits >> 3);
+  else
+    last_fits = 0;
+  coded += streams == 1 ? 1 : GLYD_HUFFMAN_SIZES_BYTES + GLYD_HUFFMAN_STREAMS;
+  if (coded + (n >> 7) >= n) { /* a gain below 1% is not worth decoding time */
+    out = glyd_put_varint(out, n << 2 | GLYD_PLANE_RAW);
+    memcpy(out, in, n);
+    return out + n;
+  }
+  if (last_fits) {
+    out = glyd_put_varint(out, n << 2 | GLYD_PLANE_LAST);
+  } else {
+    out = glyd_put_varint(out, n << 2 | GLYD_PLANE_OWN);
+    memcpy(out, table, table_len);
+    out += table_len;
+    make_codes(&code);
+    code.valid = 1;
+    *last = code;
+  }
+  if (streams == 1) return put_stream(out, in, n, 1, last);
+  uint8_t *sizes = out;
+  out += GLYD_HUFFMAN_SIZES_BYTES;
+  for (size_t j = 0; j < GLYD_HUFFMAN_STREAMS; j++) {
+    uint8_t *end = put_stream(out, in + j, n - j, GLYD_HUFFMAN_STREAMS, last);
+    if (j < GLYD_HUFFMAN_STREAMS - 1) glyd_store16(sizes + 2 * j, (uint16_t)(end - out));
+    out = end;
+  }
+  return out;
+}

@@ -1,0 +1,100 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * The loops over Huffman streams, compiled once per CPU variant.
+ *
+ * A stream's state is a pointer and a word: the word is the 8 bytes at the
+ * pointer, bit 63 replaced by a marker, shifted right by what has been used of
+ * them. Zeros above the marker count the bits used, so nothing is counted per
+ * symbol. 63 - 7 bits are good after a refill: five codes of 11.
+ *
+ * Table entries are symbol << 8 | length; shifting by the whole entry is
+ * shifting by its low six bits, the length.
+ */
+#ifndef GLYD_HUFFMAN_KERNEL_H
+#define GLYD_HUFFMAN_KERNEL_H
+
+#include "bitstream/bit_reader.h"
+#include "huffman/huffman_common.h"
+
+#define GLYD_HUFFMAN_MARKER ((uint64_t)1 << 63)
+#define GLYD_HUFFMAN_STEPS 5                                           /* symbols of a stream a refill */
+#define GLYD_HUFFMAN_ROUND (GLYD_HUFFMAN_STEPS * GLYD_HUFFMAN_STREAMS) /* symbols of all streams */
+#define GLYD_HUFFMAN_ADVANCE 7                                         /* most bytes a pointer moves in a refill */
+_Static_assert(GLYD_HUFFMAN_STEPS *GLYD_HUFFMAN_BITS + 7 <= 63, "symbols between refills");
+_Static_assert((GLYD_HUFFMAN_STEPS * GLYD_HUFFMAN_BITS + 7) / 8 <= GLYD_HUFFMAN_ADVANCE, "advance of a refill");
+
+/* The order is known to the assembly in huffman_decode_x86.c. */
+typedef struct glyd_huffman_streams {
+  const uint8_t *p[GLYD_HUFFMAN_STREAMS];
+  uint64_t word[GLYD_HUFFMAN_STREAMS];
+  uint8_t *out;
+  const uint16_t *entry;
+  uint64_t mask; /* (1 << bits) - 1 */
+  uint64_t bits;
+  uint8_t *stop; /* a round starts while out is below */
+  uint64_t saved;
+} glyd_huffman_streams;
+
+GLYD_INLINE unsigned glyd_huffman_used(uint64_t word) { return (unsigned)__builtin_clzll(word); }
+
+/* Rounds of GLYD_HUFFMAN_ROUND symbols until out reaches stop. All pointers
+ * must stay 8 bytes inside what is readable. */
+GLYD_INLINE void glyd_huffman_rounds(glyd_huffman_streams *s) {
+  uint64_t w0 = s->word[0], w1 = s->word[1], w2 = s->word[2], w3 = s->word[3];
+  uint64_t w4 = s->word[4], w5 = s->word[5], w6 = s->word[6], w7 = s->word[7];
+  const uint16_t *const entry = s->entry;
+  const uint64_t mask = s->mask;
+  uint8_t *out = s->out, *const stop = s->stop;
+  do {
+/* Eight symbols become one store: byte stores would be merged by the compiler
+ * into slower vector code. */
+#define GLYD_STEP(j)                 \
+  do {                               \
+    uint64_t e = entry[w##j & mask]; \
+    w##j >>= e & 63;                 \
+    v = v >> 8 | (e & 0xFF00) << 48; \
+  } while (0)
+    for (unsigned k = 0; k < GLYD_HUFFMAN_STEPS; k++) {
+      uint64_t v = 0;
+      GLYD_STEP(0);
+      GLYD_STEP(1);
+      GLYD_STEP(2);
+      GLYD_STEP(3);
+      GLYD_STEP(4);
+      GLYD_STEP(5);
+      GLYD_STEP(6);
+      GLYD_STEP(7);
+      glyd_store64(out, v);
+      out += GLYD_HUFFMAN_STREAMS;
+    }
+#undef GLYD_STEP
+#define GLYD_REFILL(j)                                           \
+  do {                                                           \
+    unsigned used = glyd_huffman_used(w##j);                     \
+    const uint8_t *p = s->p[j] + (used >> 3);                    \
+    s->p[j] = p;                                                 \
+    w##j = (glyd_load64(p) | GLYD_HUFFMAN_MARKER) >> (used & 7); \
+  } while (0)
+    GLYD_REFILL(0);
+    GLYD_REFILL(1);
+    GLYD_REFILL(2);
+    GLYD_REFILL(3);
+    GLYD_REFILL(4);
+    GLYD_REFILL(5);
+    GLYD_REFILL(6);
+    GLYD_REFILL(7);
+#undef GLYD_REFILL
+  } while (out < stop);
+  s->word[0] = w0;
+  s->word[1] = w1;
+  s->word[2] = w2;
+  s->word[3] = w3;
+  s->word[4] = w4;
+  s->word[5] = w5;
+  s->word[6] = w6;
+  s->word[7] = w7;
+  s->out = out;
+}
+
+#endif
