@@ -1,0 +1,60 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+"""Lossless compression that reads in parallel and at any offset.
+
+In one call: `compress`, `decompress`, `decompress_into`. As a file: `open`,
+`GlydFile`. Piece by piece: `Compressor`, `Decompressor`. Without decoding:
+`get_frame_info`, `iter_frames`, `iter_segments`.
+"""
+
+from __future__ import annotations
+
+from glyd_codec._errors import (
+    BufferTooSmallError,
+    ChecksumError,
+    CorruptDataError,
+    FormatError,
+    GlydError,
+    LimitError,
+    MissingBaseError,
+    ParameterError,
+    TruncatedError,
+    UnsupportedVersionError,
+    WrongBaseError,
+)
+from glyd_codec._file import GlydFile
+from glyd_codec._inspect import FrameInfo, SegmentInfo, get_frame_info, iter_frames, iter_segments
+from glyd_codec._oneshot import compress, decompress, decompress_into
+from glyd_codec._open import open  # noqa: A004
+from glyd_codec._params import LEVELS, Limits
+from glyd_codec._stream import Compressor, Decompressor
+from glyd_codec._version import __version__
+
+__all__ = [
+    "LEVELS",
+    "BufferTooSmallError",
+    "ChecksumError",
+    "Compressor",
+    "CorruptDataError",
+    "Decompressor",
+    "FormatError",
+    "FrameInfo",
+    "GlydError",
+    "GlydFile",
+    "LimitError",
+    "Limits",
+    "MissingBaseError",
+    "ParameterError",
+    "SegmentInfo",
+    "TruncatedError",
+    "UnsupportedVersionError",
+    "WrongBaseError",
+    "__version__",
+    "compress",
+    "decompress",
+    "decompress_into",
+    "get_frame_info",
+    "iter_frames",
+    "iter_segments",
+    "open",
+]

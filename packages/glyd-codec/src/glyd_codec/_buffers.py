@@ -1,0 +1,84 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+"""Memory that the native core reads from and writes to."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from glyd_codec._native import ffi
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from _typeshed import ReadableBuffer, WriteableBuffer
+
+_DIRECT_MIN = 256  # below this a copy costs less than a second look at the object
+_CPYTHON = sys.implementation.name == "cpython"
+
+_allocate = ffi.new_allocator(should_clear_after_alloc=False)
+
+
+def scratch(size: int) -> Any:
+    """Return ``char[size]`` of memory that nothing has cleared."""
+    return _allocate("char[]", max(size, 1))
+
+
+def borrow(data: ReadableBuffer) -> Any:
+    """Return the bytes of a C-contiguous buffer as ``char[]``, not copied.
+
+    Raises
+    ------
+    TypeError
+        For objects without a buffer (str among them).
+    BufferError
+        For buffers that are not C-contiguous.
+    """
+    return ffi.from_buffer("char[]", data)
+
+
+def borrow_writable(out: WriteableBuffer) -> Any:
+    """Return the bytes of a writable C-contiguous buffer as ``char[]``, not copied.
+
+    Raises
+    ------
+    TypeError
+        For objects without a buffer.
+    BufferError
+        For buffers that are read-only or not C-contiguous.
+    """
+    return ffi.from_buffer("char[]", out, require_writable=True)
+
+
+def to_bytes(memory: Any, size: int) -> bytes:
+    """Return a copy of the first ``size`` bytes of native memory."""
+    return bytes(ffi.buffer(memory, size))
+
+
+class BytesOut:
+    """A bytes object of known size that native code fills in place.
+
+    ``memory`` is to be written before `take` is called and not after. CPython hands
+    out the bytes object itself: it is fresh, larger than any that the interpreter
+    shares, and no one else has seen it, so this is what
+    PyBytes_FromStringAndSize(NULL, n) allows in C. Other interpreters get a copy.
+    """
+
+    __slots__ = ("_object", "_size", "memory")
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._object: bytes | None = None
+        if _CPYTHON and size >= _DIRECT_MIN:
+            self._object = bytes(size)  # calloc: large sizes cost nothing until written
+            self.memory = ffi.from_buffer("char[]", self._object)
+        else:
+            self.memory = scratch(size)
+
+    def take(self) -> bytes:
+        """Return the bytes."""
+        if self._object is None:
+            return to_bytes(self.memory, self._size)
+        ffi.release(self.memory)
+        return self._object

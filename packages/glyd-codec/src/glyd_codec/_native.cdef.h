@@ -1,0 +1,183 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * What the Python package uses of glyd/glyd.h, in the subset of C that cffi
+ * reads. "..." leaves values and layouts to the compiler, so that nothing here
+ * can disagree with the header without an error when the module is built.
+ */
+
+#define GLYD_SIZE_UNKNOWN ...
+
+#define GLYD_HEADER_MIN ...
+#define GLYD_SEGMENT_HEADER_MAX ...
+#define GLYD_TAIL_SIZE ...
+#define GLYD_SEGMENT_LOG_MIN ...
+#define GLYD_SEGMENT_LOG_MAX ...
+#define GLYD_EXTENSIONS_MAX ...
+
+#define GLYD_FLAG_CONTENT_SIZE ...
+#define GLYD_FLAG_TRAILER ...
+#define GLYD_FLAG_EXTENSIONS ...
+
+#define GLYD_CHECK_NONE ...
+#define GLYD_CHECK_XXH3_32 ...
+#define GLYD_CHECK_XXH3_64 ...
+
+#define GLYD_KIND_END ...
+#define GLYD_KIND_RAW ...
+#define GLYD_KIND_FILL ...
+#define GLYD_KIND_LZ ...
+
+#define GLYD_LEVEL_TURBO ...
+#define GLYD_LEVEL_FAST ...
+#define GLYD_LEVEL_DEFAULT ...
+#define GLYD_LEVEL_MAX ...
+
+typedef enum glyd_status {
+  GLYD_OK,
+  GLYD_E_MAGIC,
+  GLYD_E_VERSION,
+  GLYD_E_FEATURE,
+  GLYD_E_HEADER,
+  GLYD_E_CORRUPT,
+  GLYD_E_CHECKSUM,
+  GLYD_E_TRUNCATED,
+  GLYD_E_TRAILING,
+  GLYD_E_BASE_MISSING,
+  GLYD_E_BASE_WRONG,
+  GLYD_E_DICT_MISSING,
+  GLYD_E_DICT_WRONG,
+  GLYD_E_PARAMETER,
+  GLYD_E_LIMIT_OUTPUT,
+  GLYD_E_LIMIT_MEMORY,
+  GLYD_E_LIMIT_SEGMENTS,
+  GLYD_E_MEMORY,
+  GLYD_E_STATE,
+  GLYD_E_BUFFER,
+  ...
+} glyd_status;
+
+const char *glyd_status_text(glyd_status status);
+uint64_t glyd_checksum(const void *data, size_t len);
+
+typedef struct glyd_allocator {
+  ...;
+} glyd_allocator;
+
+typedef struct glyd_params {
+  int level;
+  int threads;
+  int checksum;
+  int long_distance;
+  uint64_t segment_size;
+  uint64_t content_size;
+  ...;
+} glyd_params;
+
+void glyd_params_init(glyd_params *params, int level);
+
+typedef struct glyd_limits {
+  uint64_t max_output;
+  uint64_t max_memory;
+  uint64_t max_segments;
+  ...;
+} glyd_limits;
+
+typedef struct glyd_error {
+  glyd_status status;
+  uint64_t offset;
+  uint64_t expected;
+  uint64_t found;
+  ...;
+} glyd_error;
+
+uint64_t glyd_compress_bound(uint64_t len, const glyd_params *params);
+glyd_status glyd_compress(void *out, size_t cap, const void *in, size_t len, const glyd_params *params,
+                          size_t *out_len);
+glyd_status glyd_content_size(const void *in, size_t len, const glyd_limits *limits, uint64_t *size,
+                              glyd_error *error);
+glyd_status glyd_decompress(void *out, size_t cap, const void *in, size_t len, int threads,
+                            const glyd_limits *limits, const glyd_allocator *allocator, size_t *out_len,
+                            glyd_error *error);
+
+typedef struct glyd_frame_info {
+  uint32_t version;
+  uint32_t header_size;
+  uint64_t content_size;
+  uint64_t segment_size;
+  uint64_t decoder_memory;
+  int level;
+  int check;
+  int has_trailer;
+  int is_skippable;
+  uint64_t skip_size;
+  uint32_t skip_tag;
+  ...;
+} glyd_frame_info;
+
+glyd_status glyd_read_frame_header(const void *in, size_t len, glyd_frame_info *info, glyd_error *error);
+
+typedef struct glyd_segment_info {
+  int kind;
+  uint32_t header_size;
+  uint64_t content_size;
+  uint64_t payload_size;
+  uint64_t check;
+  ...;
+} glyd_segment_info;
+
+glyd_status glyd_read_segment_header(const void *in, size_t len, const glyd_frame_info *frame,
+                                     glyd_segment_info *segment, glyd_error *error);
+
+typedef struct glyd_tail {
+  uint64_t content_size;
+  uint64_t frame_size;
+  uint32_t trailer_size;
+  ...;
+} glyd_tail;
+
+glyd_status glyd_read_tail(const void *in, size_t len, glyd_tail *tail);
+
+/* Exact layout: entries are read as an array of 64-bit pairs. */
+typedef struct glyd_index_entry {
+  uint64_t content_size;
+  uint64_t stored_size;
+} glyd_index_entry;
+
+glyd_status glyd_read_trailer(const void *in, size_t len, const glyd_frame_info *frame,
+                              glyd_index_entry *entries, uint64_t *n, glyd_error *error);
+
+typedef struct glyd_cctx glyd_cctx;
+typedef struct glyd_dctx glyd_dctx;
+
+typedef struct glyd_in {
+  const void *data;
+  size_t size;
+  size_t pos;
+} glyd_in;
+
+typedef struct glyd_out {
+  void *data;
+  size_t size;
+  size_t pos;
+} glyd_out;
+
+typedef enum glyd_op {
+  GLYD_CONTINUE,
+  GLYD_FLUSH,
+  GLYD_END,
+  ...
+} glyd_op;
+
+uint64_t glyd_cctx_memory(const glyd_params *params);
+glyd_status glyd_cctx_create(glyd_cctx **ctx, const glyd_params *params);
+void glyd_cctx_free(glyd_cctx *ctx);
+glyd_status glyd_cctx_reset(glyd_cctx *ctx, uint64_t content_size);
+glyd_status glyd_compress_stream(glyd_cctx *ctx, glyd_out *out, glyd_in *in, glyd_op op, size_t *pending);
+
+glyd_status glyd_dctx_create(glyd_dctx **ctx, int threads, const glyd_limits *limits,
+                             const glyd_allocator *allocator);
+void glyd_dctx_free(glyd_dctx *ctx);
+glyd_status glyd_dctx_reset(glyd_dctx *ctx);
+glyd_status glyd_decompress_stream(glyd_dctx *ctx, glyd_out *out, glyd_in *in, int *at_end);
+void glyd_dctx_error(const glyd_dctx *ctx, glyd_error *error);

@@ -1,0 +1,217 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+"""Compress and decompress what is in memory, in one call."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING
+
+from glyd_codec._buffers import BytesOut, borrow, borrow_writable, scratch, to_bytes
+from glyd_codec._errors import BufferTooSmallError, ParameterError, limit_error, status_error, truncated
+from glyd_codec._native import ffi, lib
+from glyd_codec._params import check_threads, native_limits, native_params
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from _typeshed import ReadableBuffer, WriteableBuffer
+
+    from glyd_codec._params import Level, Limits
+
+
+def compress(
+    data: ReadableBuffer,
+    level: Level = "max",
+    *,
+    threads: int = 0,
+    checksum: bool = True,
+    long: bool = False,
+    segment_size: int | None = None,
+) -> bytes:
+    """Compress data into one frame.
+
+    Parameters
+    ----------
+    data
+        Any C-contiguous buffer; read in place. It must not change during the call.
+    level
+        "turbo", "fast", "default" or "max": trades bytes against time.
+    threads
+        Threads to work with; 0: one a CPU. The result does not depend on it.
+    checksum
+        Store a checksum of each segment (4 bytes of it for up to 64 KiB of content, else 8).
+    long
+        Look for repeats as far back as 128 MiB (level "max" only). Reading the frame
+        then takes 256 MiB a thread.
+    segment_size
+        Bytes of content that are coded, and later read, on their own: 2^10 … 2^30;
+        None: 4 MiB, or 128 MiB with ``long``.
+
+    Returns
+    -------
+    bytes
+        The frame. The content alone decides it: not the machine, nor the number of threads.
+
+    Raises
+    ------
+    ParameterError
+        For an argument outside its range.
+    TypeError, BufferError
+        For data that is no C-contiguous buffer.
+    MemoryError
+        When memory for input, output and the tables of each thread runs out.
+
+    Notes
+    -----
+    The GIL is released. Needs memory for the largest possible output, about the size of data.
+    """
+    params = native_params(level, check_threads(threads), checksum=checksum, long=long, segment_size=segment_size)
+    src = borrow(data)
+    try:
+        cap = int(lib.glyd_compress_bound(len(src), params))
+        out = scratch(cap)
+        out_len = ffi.new("size_t *")
+        status = lib.glyd_compress(out, cap, src, len(src), params, out_len)
+        if status != lib.GLYD_OK:
+            raise status_error(status)
+        return to_bytes(out, out_len[0])
+    finally:
+        ffi.release(src)
+
+
+def _content_size(src: Any, limits: Any) -> int:
+    """Return the bytes of content of all frames, found without decoding."""
+    if len(src) == 0:
+        raise truncated(0, "the first frame: 0 bytes are no frame")
+    size = ffi.new("uint64_t *")
+    error = ffi.new("glyd_error *")
+    status = lib.glyd_content_size(src, len(src), limits, size, error)
+    if status != lib.GLYD_OK:
+        raise status_error(status, error)
+    return int(size[0])
+
+
+def _decode(out: Any, cap: int, src: Any, threads: int, limits: Any) -> int:
+    """Decode all frames into memory; return the bytes written."""
+    out_len = ffi.new("size_t *")
+    error = ffi.new("glyd_error *")
+    status = lib.glyd_decompress(out, cap, src, len(src), threads, limits, ffi.NULL, out_len, error)
+    if status != lib.GLYD_OK:
+        raise status_error(status, error)
+    return int(out_len[0])
+
+
+def decompress(
+    data: ReadableBuffer,
+    *,
+    max_size: int | None = None,
+    threads: int = 0,
+    limits: Limits | None = None,
+) -> bytes:
+    """Return the content of all frames in data, one after the other.
+
+    Parameters
+    ----------
+    data
+        One or more whole frames and nothing else, in any C-contiguous buffer; read in
+        place. It must not change during the call.
+    max_size
+        Bytes that the content may have; None: no limit.
+    threads
+        Threads to work with; 0: one a CPU.
+    limits
+        Further limits; ``max_size`` goes before its ``max_output``.
+
+    Returns
+    -------
+    bytes
+        The content. Sizes are known and checked before anything of their size is allocated.
+
+    Raises
+    ------
+    TruncatedError
+        When data ends within a frame, or is empty.
+    CorruptDataError, ChecksumError, UnsupportedVersionError, FormatError
+        When data is not, or not only, what this version can read; the message says where.
+    LimitError
+        When the content exceeds a limit.
+    MemoryError
+        When there is not enough memory.
+
+    Notes
+    -----
+    The GIL is released. Any number of threads may call this at once.
+    """
+    number = check_threads(threads)
+    native = native_limits(limits)
+    src = borrow(data)
+    try:
+        if max_size is not None and native:
+            native.max_output = 0  # the narrower or wider limit of this call decides
+        size = _content_size(src, native)
+        if max_size is not None and size > operator.index(max_size):
+            raise limit_error("max_size", max_size, size)
+        out = BytesOut(size)
+        _decode(out.memory, size, src, number, native)
+        return out.take()
+    finally:
+        ffi.release(src)
+
+
+def decompress_into(
+    data: ReadableBuffer, out: WriteableBuffer, *, threads: int = 0, limits: Limits | None = None
+) -> int:
+    """Decompress all frames in data into a buffer of the caller.
+
+    Parameters
+    ----------
+    data
+        As for `decompress`.
+    out
+        Writable C-contiguous buffer with room for the content; it may be larger, and
+        bytes past the content are not written. It must not overlap data.
+    threads
+        Threads to work with; 0: one a CPU.
+    limits
+        Limits, as for `decompress`.
+
+    Returns
+    -------
+    int
+        Bytes written.
+
+    Raises
+    ------
+    BufferTooSmallError
+        When the content does not fit; ``expected`` of the exception is the room it needs.
+    ParameterError
+        When data and out share memory.
+    FormatError, LimitError, MemoryError
+        As for `decompress`. What out then holds is not specified.
+    """
+    number = check_threads(threads)
+    native = native_limits(limits)
+    src = borrow(data)
+    try:
+        dst = borrow_writable(out)
+        try:
+            _check_apart(src, dst)
+            size = _content_size(src, native)
+            if size > len(dst):
+                raise BufferTooSmallError(
+                    f"content of {size} bytes does not fit a buffer of {len(dst)}", expected=size, found=len(dst)
+                )
+            return _decode(dst, len(dst), src, number, native)
+        finally:
+            ffi.release(dst)
+    finally:
+        ffi.release(src)
+
+
+def _check_apart(src: Any, dst: Any) -> None:
+    """Refuse buffers that overlap: decoding would read what it has overwritten."""
+    first = int(ffi.cast("uintptr_t", src))
+    second = int(ffi.cast("uintptr_t", dst))
+    if len(src) and len(dst) and first < second + len(dst) and second < first + len(src):
+        raise ParameterError("out shares memory with data")

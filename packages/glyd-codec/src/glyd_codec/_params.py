@@ -1,0 +1,152 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+"""Levels, limits and the other parameters, checked and passed to the native core."""
+
+from __future__ import annotations
+
+import operator
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from glyd_codec._errors import ParameterError
+from glyd_codec._native import ffi, lib
+
+if TYPE_CHECKING:
+    from typing import Any, Literal, TypeAlias
+
+    Level: TypeAlias = Literal["turbo", "fast", "default", "max"]
+
+_LEVEL_IDS = {
+    "turbo": lib.GLYD_LEVEL_TURBO,
+    "fast": lib.GLYD_LEVEL_FAST,
+    "default": lib.GLYD_LEVEL_DEFAULT,
+    "max": lib.GLYD_LEVEL_MAX,
+}
+
+LEVELS: tuple[str, ...] = tuple(_LEVEL_IDS)
+"""Names of the levels, from the fastest to the one that saves most."""
+
+LEVEL_NAMES = {number: name for name, number in _LEVEL_IDS.items()}
+
+SEGMENT_SIZE_MIN = 1 << lib.GLYD_SEGMENT_LOG_MIN
+SEGMENT_SIZE_MAX = 1 << lib.GLYD_SEGMENT_LOG_MAX
+
+STREAM_THREADS_MAX = 8  # threads=0 of streaming objects stops here: each thread holds a segment
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What hostile or mistaken input may cost at most.
+
+    Attributes
+    ----------
+    max_output
+        Bytes of content that one call, file or decompressor may give; None: no limit.
+    max_memory
+        Bytes that the decoder may allocate for one segment; None: 2 GiB.
+    max_segments
+        Segments that one call, file or decompressor may read; None: no limit.
+
+    Raises
+    ------
+    ParameterError
+        For values below 1.
+    """
+
+    max_output: int | None = None
+    max_memory: int | None = None
+    max_segments: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("max_output", "max_memory", "max_segments"):
+            value = getattr(self, name)
+            if value is not None and not 1 <= operator.index(value) < lib.GLYD_SIZE_UNKNOWN:
+                raise ParameterError(f"{name} must be None or 1 … 2^64-2, not {value}", found=value)
+
+
+def native_limits(limits: Limits | None) -> Any:
+    """Return limits as a ``glyd_limits *``, NULL for the defaults."""
+    if limits is None:
+        return ffi.NULL
+    out = ffi.new("glyd_limits *")
+    out.max_output = limits.max_output or 0
+    out.max_memory = limits.max_memory or 0
+    out.max_segments = limits.max_segments or 0
+    return out
+
+
+def level_id(level: str) -> int:
+    """Return the number of a level.
+
+    Raises
+    ------
+    ParameterError
+        For a level that does not exist.
+    """
+    number = _LEVEL_IDS.get(level)
+    if number is None:
+        raise ParameterError(f"level must be one of {', '.join(LEVELS)}; not {level!r}")
+    return number
+
+
+def usable_cpus() -> int:
+    """Return the number of CPUs that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on macOS
+        return os.cpu_count() or 1
+
+
+def check_threads(threads: int) -> int:
+    """Return the number of threads asked for; 0 still stands for one a CPU.
+
+    Raises
+    ------
+    ParameterError
+        For a number outside 0 … 1024.
+    """
+    number = operator.index(threads)
+    if not 0 <= number <= 1024:
+        raise ParameterError(f"threads must be 0 (one a CPU) or 1 … 1024, not {number}", found=number)
+    return number
+
+
+def stream_threads(threads: int) -> int:
+    """Return the number of threads of a streaming object: for 0 one a CPU, at most 8."""
+    return check_threads(threads) or min(usable_cpus(), STREAM_THREADS_MAX)
+
+
+def native_params(
+    level: str,
+    threads: int,
+    *,
+    checksum: bool,
+    long: bool,
+    segment_size: int | None,
+    content_size: int | None = None,
+) -> Any:
+    """Return a checked ``glyd_params *``.
+
+    Raises
+    ------
+    ParameterError
+        For an unknown level, a segment size outside 2^10 … 2^30, or ``long`` with a level below max.
+    """
+    params = ffi.new("glyd_params *")
+    lib.glyd_params_init(params, level_id(level))
+    if long and level != "max":
+        raise ParameterError(f"long needs level 'max', not {level!r}")
+    if segment_size is not None:
+        size = operator.index(segment_size)
+        if not SEGMENT_SIZE_MIN <= size <= SEGMENT_SIZE_MAX:
+            raise ParameterError(
+                f"segment_size must be {SEGMENT_SIZE_MIN} … {SEGMENT_SIZE_MAX} bytes, not {size}", found=size
+            )
+        params.segment_size = size
+    if content_size is not None:
+        params.content_size = content_size
+    params.threads = threads
+    params.checksum = bool(checksum)
+    params.long_distance = bool(long)
+    return params

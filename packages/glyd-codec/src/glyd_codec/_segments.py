@@ -1,0 +1,152 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+"""Decode any run of segments of an indexed source, in parallel, fetching nothing else.
+
+A segment needs nothing but the header of its frame, so a run of segments behind
+a header with their own content size is a frame: the native one-call decoder
+reads it with all its checks, straight into the memory of the caller.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from glyd_codec._buffers import borrow, scratch
+from glyd_codec._errors import CorruptDataError, status_error, truncated
+from glyd_codec._native import ffi, lib
+from glyd_codec._params import Limits, native_limits
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from glyd_codec._index import Index
+    from glyd_codec._source import Source
+
+_VARINT_END = 0x80
+_MEMORY_EXTRA = 1 << 20  # docs/format.md: memory code
+_PAYLOAD_EXTRA = 4096
+
+
+def varint(value: int) -> bytes:
+    """Return a number in 7-bit groups, the lowest first."""
+    out = bytearray()
+    while value >= _VARINT_END:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def memory_code(segment_nbytes: int, content_nbytes: int) -> int:
+    """Return the memory code of a frame of this content size (docs/format.md, Header)."""
+    content = min(segment_nbytes, content_nbytes)
+    needed = content + content + _PAYLOAD_EXTRA + _MEMORY_EXTRA
+    code = 0
+    while (8 + code % 8) << (code // 8 + 10) < needed:
+        code += 1
+    return code
+
+
+def run_header(header: bytes, segment_nbytes: int, content_nbytes: int) -> bytes:
+    """Return the header of a frame that holds some of the segments of another one.
+
+    Parameters
+    ----------
+    header
+        Header of the frame that the segments come from; its checks were verified.
+    segment_nbytes
+        Most content bytes that a segment of it holds.
+    content_nbytes
+        Bytes of content of the segments.
+    """
+    at = 9
+    if header[5] & lib.GLYD_FLAG_CONTENT_SIZE:
+        while header[at] >= _VARINT_END:
+            at += 1
+        at += 1
+    extensions = header[at:-4]  # with their length; empty where there are none
+    flags = header[5] & ~lib.GLYD_FLAG_TRAILER | lib.GLYD_FLAG_CONTENT_SIZE
+    code = memory_code(segment_nbytes, content_nbytes)
+    out = header[:5] + bytes([flags]) + header[6:8] + bytes([code]) + varint(content_nbytes) + extensions
+    return out + (lib.glyd_checksum(borrow(out), len(out)) & 0xFFFFFFFF).to_bytes(4, "little")
+
+
+def fetch_run(source: Source, index: Index, first: int, last: int) -> tuple[Any, int, int]:
+    """Read the segments first … last - 1, which must be of one frame, and make them a frame.
+
+    Returns
+    -------
+    tuple
+        The frame as native memory, its size, and what to add to an offset in it to get
+        one in the source.
+
+    Raises
+    ------
+    CorruptDataError
+        When a segment header disagrees with the index.
+    TruncatedError
+        When the source has become shorter.
+    """
+    frame, _ = index.frame_of(first)
+    offset = index.offsets[first]
+    stored = index.offsets[last - 1] + index.stored[last - 1] - offset
+    header = run_header(frame.header, frame.info.segment_size, index.starts[last] - index.starts[first])
+    size = len(header) + stored
+    memory = scratch(size)
+    view = memoryview(ffi.buffer(memory, size))
+    view[: len(header)] = header
+    found = source.readinto_at(offset, view[len(header) :])
+    if found != stored:
+        raise truncated(offset + found, "a segment")
+    segment = ffi.new("glyd_segment_info *")
+    error = ffi.new("glyd_error *")
+    at = len(header)
+    for i in range(first, last):
+        status = lib.glyd_read_segment_header(memory + at, size - at, frame.info, segment, error)
+        if status != lib.GLYD_OK:
+            raise status_error(status, error, shift=index.offsets[i])
+        sizes = (segment.content_size, segment.header_size + segment.payload_size)
+        wanted = (index.starts[i + 1] - index.starts[i], index.stored[i])
+        if sizes != wanted:
+            raise CorruptDataError(
+                f"index disagrees with the segment at byte {index.offsets[i]} (sizes {wanted} and {sizes})",
+                offset=index.offsets[i],
+                expected=wanted[0],
+                found=sizes[0],
+            )
+        at += index.stored[i]
+    return memory, size, offset - len(header)
+
+
+def decode_run(
+    source: Source, index: Index, first: int, last: int, out: Any, *, threads: int, limits: Limits | None
+) -> None:
+    """Decode the segments first … last - 1 into native memory of exactly their content size.
+
+    Raises
+    ------
+    FormatError, LimitError, MemoryError
+        As `decompress` does; offsets are those of the source.
+    """
+    memory, size, shift = fetch_run(source, index, first, last)
+    content = index.starts[last] - index.starts[first]
+    out_len = ffi.new("size_t *")
+    error = ffi.new("glyd_error *")
+    within = Limits(max_memory=limits.max_memory) if limits else None  # the index has checked the others
+    status = lib.glyd_decompress(out, content, memory, size, threads, native_limits(within), ffi.NULL, out_len, error)
+    if status != lib.GLYD_OK:
+        raise status_error(status, error, shift=shift)
+
+
+def cut_run(index: Index, first: int, content_end: int, n_max: int, nbytes_max: int) -> int:
+    """Return the end of a run from ``first`` on: one frame, up to a content offset, bounded in number and size.
+
+    One segment is always in it.
+    """
+    _, frame_last = index.frame_of(first)
+    last = first + 1
+    stop = min(frame_last, first + n_max)
+    begin = index.starts[first]
+    while last < stop and index.starts[last] < content_end and index.starts[last + 1] - begin <= nbytes_max:
+        last += 1
+    return last
