@@ -48,7 +48,7 @@ GLYD_API const char *glyd_status_text(glyd_status status);
 /* Name of a level id ("turbo", "fast", "default", "max"), or NULL. */
 GLYD_API const char *glyd_level_name(int level);
 
-/* Name of the code variant in use: "scalar", "avx2", "neon". */
+/* Name of the best code variant of this CPU: "scalar", "avx2", "avx512", "neon". */
 GLYD_API const char *glyd_cpu_variant(void);
 
 /* XXH3-64 (seed 0) of len bytes: the hash of all checks of the format. */

@@ -32,6 +32,12 @@ int glyd_thread_count(int threads) {
   return threads < GLYD_THREADS_MAX ? threads : GLYD_THREADS_MAX;
 }
 
+int glyd_thread_worth(int n, uint64_t total, uint64_t grain) {
+  const uint64_t worth = total / grain;
+  if (worth >= (uint64_t)n) return n;
+  return worth > 1 ? (int)worth : 1;
+}
+
 typedef struct member {
   void (*work)(void *arg, int worker);
   void *arg;

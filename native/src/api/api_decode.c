@@ -1,0 +1,58 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * Exported functions of the decompressor.
+ */
+#include "frame/frame_decode.h"
+#include "frame/header_decode.h"
+#include "frame/stream_decode.h"
+#include "glyd/glyd.h"
+
+glyd_status glyd_content_size(const void *in, size_t len, const glyd_limits *limits, uint64_t *size,
+                              glyd_error *error) {
+  return glyd_frame_decode_size(in, len, limits, size, error);
+}
+
+glyd_status glyd_decompress(void *out, size_t cap, const void *in, size_t len, int threads, const glyd_limits *limits,
+                            const glyd_allocator *allocator, size_t *out_len, glyd_error *error) {
+  return glyd_frame_decode(out, cap, in, len, threads, limits, allocator, out_len, error);
+}
+
+glyd_status glyd_read_frame_header(const void *in, size_t len, glyd_frame_info *info, glyd_error *error) {
+  return glyd_header_decode_frame(in, len, info, error);
+}
+
+glyd_status glyd_read_segment_header(const void *in, size_t len, const glyd_frame_info *frame,
+                                     glyd_segment_info *segment, glyd_error *error) {
+  return glyd_header_decode_segment(in, len, frame, segment, error);
+}
+
+glyd_status glyd_read_tail(const void *in, size_t len, glyd_tail *tail) {
+  return glyd_header_decode_tail(in, len, tail);
+}
+
+glyd_status glyd_read_trailer(const void *in, size_t len, const glyd_frame_info *frame, glyd_index_entry *entries,
+                              uint64_t *n, glyd_error *error) {
+  return glyd_header_decode_trailer(in, len, frame, entries, n, error);
+}
+
+uint64_t glyd_dctx_memory(const glyd_frame_info *info, int threads) { return glyd_stream_decode_memory(info, threads); }
+
+glyd_status glyd_dctx_create(glyd_dctx **ctx, int threads, const glyd_limits *limits, const glyd_allocator *allocator) {
+  return glyd_stream_decode_create(ctx, threads, limits, allocator);
+}
+
+void glyd_dctx_free(glyd_dctx *ctx) { glyd_stream_decode_free(ctx); }
+
+glyd_status glyd_dctx_reset(glyd_dctx *ctx) { return glyd_stream_decode_reset(ctx); }
+
+glyd_status glyd_decompress_stream(glyd_dctx *ctx, glyd_out *out, glyd_in *in, int *at_end) {
+  return glyd_stream_decode_run(ctx, out, in, at_end);
+}
+
+void glyd_dctx_error(const glyd_dctx *ctx, glyd_error *error) { glyd_stream_decode_error(ctx, error); }
+
+glyd_status glyd_decode_segment(glyd_dctx *ctx, const glyd_frame_info *frame, void *out, size_t cap, const void *in,
+                                size_t len, size_t *out_len) {
+  return glyd_stream_decode_segment(ctx, frame, out, cap, in, len, out_len);
+}

@@ -1,0 +1,39 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * Exported functions of the compressor.
+ */
+#include "frame/frame_encode.h"
+#include "frame/stream_encode.h"
+#include "glyd/glyd.h"
+
+void glyd_params_init(glyd_params *params, int level) {
+  *params = (glyd_params){.level = level, .threads = 1, .checksum = 1, .content_size = GLYD_SIZE_UNKNOWN};
+}
+
+uint64_t glyd_compress_bound(uint64_t len, const glyd_params *params) { return glyd_frame_encode_bound(len, params); }
+
+glyd_status glyd_compress(void *out, size_t cap, const void *in, size_t len, const glyd_params *params,
+                          size_t *out_len) {
+  return glyd_frame_encode(out, cap, in, len, params, out_len);
+}
+
+uint64_t glyd_cctx_memory(const glyd_params *params) { return glyd_stream_encode_memory(params); }
+
+glyd_status glyd_cctx_create(glyd_cctx **ctx, const glyd_params *params) {
+  return glyd_stream_encode_create(ctx, params);
+}
+
+void glyd_cctx_free(glyd_cctx *ctx) { glyd_stream_encode_free(ctx); }
+
+glyd_status glyd_cctx_reset(glyd_cctx *ctx, uint64_t content_size) {
+  return glyd_stream_encode_reset(ctx, content_size);
+}
+
+glyd_status glyd_compress_stream(glyd_cctx *ctx, glyd_out *out, glyd_in *in, glyd_op op, size_t *pending) {
+  return glyd_stream_encode_run(ctx, out, in, op, pending);
+}
+
+glyd_status glyd_encode_segment(glyd_cctx *ctx, void *out, size_t cap, const void *in, size_t len, size_t *out_len) {
+  return glyd_stream_encode_segment(ctx, out, cap, in, len, out_len);
+}

@@ -1,0 +1,21 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * All frames of an input that is in one place.
+ */
+#ifndef GLYD_FRAME_DECODE_H
+#define GLYD_FRAME_DECODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "glyd/glyd.h"
+
+/* As glyd_decompress and glyd_content_size of glyd.h. */
+glyd_status glyd_frame_decode(uint8_t *out, size_t cap, const uint8_t *in, size_t len, int threads,
+                              const glyd_limits *limits, const glyd_allocator *allocator, size_t *out_len,
+                              glyd_error *error);
+glyd_status glyd_frame_decode_size(const uint8_t *in, size_t len, const glyd_limits *limits, uint64_t *size,
+                                   glyd_error *error);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ */
+#include "frame/header_encode.h"
+
+#include "common/checksum.h"
+#include "common/cpu.h"
+#include "common/mem.h"
+#include "frame/frame_common.h"
+
+size_t glyd_header_encode_frame(const glyd_plan *plan, uint8_t *out) {
+  const int known = plan->content_size != GLYD_SIZE_UNKNOWN;
+  unsigned flags = (unsigned)plan->check;
+  if (known) flags |= GLYD_FLAG_CONTENT_SIZE;
+  if (plan->has_trailer) flags |= GLYD_FLAG_TRAILER;
+  glyd_store32(out, GLYD_FRAME_MAGIC);
+  out[4] = GLYD_FORMAT_VERSION;
+  out[5] = (uint8_t)flags;
+  out[6] = (uint8_t)plan->level;
+  out[7] = (uint8_t)plan->segment_log;
+  out[8] = (uint8_t)glyd_frame_memory_code(plan->segment_log, plan->content_size);
+  uint8_t *p = out + 9;
+  if (known) p = glyd_put_varint(p, plan->content_size);
+  const size_t n = (size_t)(p - out);
+  glyd_store32(p, (uint32_t)glyd_checksum_xxh3(GLYD_CPU_SCALAR, out, n));
+  return n + 4;
+}
+
+uint8_t *glyd_header_encode_segment(const glyd_plan *plan, int kind, uint64_t content, uint64_t payload, uint64_t check,
+                                    uint8_t *end) {
+  uint8_t header[GLYD_SEGMENT_HEADER_MAX];
+  uint8_t *p = header;
+  *p++ = (uint8_t)kind;
+  p = glyd_put_varint(p, content);
+  p = glyd_put_varint(p, payload);
+  if (plan->check == GLYD_CHECK_XXH3_32) {
+    glyd_store32(p, (uint32_t)check);
+    p += 4;
+  } else if (plan->check == GLYD_CHECK_XXH3_64) {
+    glyd_store64(p, check);
+    p += 8;
+  }
+  const size_t n = (size_t)(p - header);
+  memcpy(end - n, header, n);
+  return end - n;
+}
+
+size_t glyd_header_encode_trailer_prefix(uint64_t n, uint8_t *out) {
+  out[0] = GLYD_KIND_END;
+  return (size_t)(glyd_put_varint(out + 1, n) - out);
+}
+
+void glyd_header_encode_tail(uint64_t content_size, uint64_t frame_size, uint32_t trailer_size, uint8_t *out) {
+  glyd_store64(out, content_size);
+  glyd_store64(out + 8, frame_size);
+  glyd_store32(out + 16, trailer_size);
+}

@@ -1,0 +1,50 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ */
+#include "frame/plan_encode.h"
+
+#include "common/alloc.h"
+#include "common/cpu.h"
+#include "common/thread.h"
+#include "frame/frame_common.h"
+
+static int params_valid(const glyd_params *params) {
+  if (!params || params->level < GLYD_LEVEL_TURBO || params->level > GLYD_LEVEL_MAX) return 0;
+  if (params->threads < 0 || params->cpu < GLYD_CPU_CHOICE_BEST || params->cpu > GLYD_CPU_CHOICE_AVX2) return 0;
+  if ((params->checksum & ~1) || (params->long_distance & ~1)) return 0;
+  if (params->long_distance && params->level != GLYD_LEVEL_MAX) return 0;
+  const uint64_t size = params->segment_size;
+  if (size != 0 && (size < (1u << GLYD_SEGMENT_LOG_MIN) || size > (1u << GLYD_SEGMENT_LOG_MAX))) return 0;
+  return glyd_alloc_valid(&params->allocator);
+}
+
+static unsigned segment_log_of(uint64_t size) {
+  unsigned log = GLYD_SEGMENT_LOG_MIN;
+  while (((uint64_t)1 << log) < size) log++;
+  return log;
+}
+
+glyd_status glyd_plan_encode(glyd_plan *plan, const glyd_params *params, uint64_t content_size) {
+  if (!params_valid(params)) return GLYD_E_PARAMETER;
+  const int known = content_size != GLYD_SIZE_UNKNOWN;
+  if (known && content_size > GLYD_CONTENT_SIZE_MAX) return GLYD_E_PARAMETER;
+  uint64_t segment = params->segment_size;
+  if (segment == 0) segment = params->long_distance ? GLYD_SEGMENT_SIZE_LONG : GLYD_SEGMENT_SIZE_DEFAULT;
+  int check = GLYD_CHECK_NONE;
+  if (params->checksum) check = known && content_size <= GLYD_SMALL_CONTENT ? GLYD_CHECK_XXH3_32 : GLYD_CHECK_XXH3_64;
+  *plan = (glyd_plan){
+      .level = params->level,
+      .threads = glyd_thread_count(params->threads),
+      .check = check,
+      .has_trailer = !(known && content_size <= segment),
+      .segment_log = segment_log_of(content_size < segment ? content_size : segment),
+      .segment_size = segment,
+      .content_size = content_size,
+      .lz = {.level = params->level,
+             .long_distance = params->long_distance,
+             .segment_size = content_size < segment ? content_size : segment,
+             .cpu = glyd_cpu_select(params->cpu)},
+      .allocator = params->allocator,
+  };
+  return GLYD_OK;
+}

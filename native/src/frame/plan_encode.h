@@ -1,0 +1,33 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * Parameters, checked and resolved: everything that decides a frame's bytes.
+ */
+#ifndef GLYD_PLAN_ENCODE_H
+#define GLYD_PLAN_ENCODE_H
+
+#include <stdint.h>
+
+#include "block/block_common.h"
+#include "glyd/glyd.h"
+
+#define GLYD_SEGMENT_SIZE_DEFAULT ((uint64_t)4 << 20)
+#define GLYD_SEGMENT_SIZE_LONG ((uint64_t)128 << 20)
+#define GLYD_SMALL_CONTENT ((uint64_t)64 << 10) /* up to here a known size makes checks short */
+
+typedef struct glyd_plan {
+  int level;
+  int threads; /* 1 … GLYD_THREADS_MAX */
+  int check;   /* GLYD_CHECK_* */
+  int has_trailer;
+  unsigned segment_log;
+  uint64_t segment_size; /* content bytes of every segment but the last and those before a flush */
+  uint64_t content_size; /* or GLYD_SIZE_UNKNOWN */
+  glyd_lz_config lz;
+  glyd_allocator allocator;
+} glyd_plan;
+
+/* PARAMETER when params (may be NULL) or content_size are outside their ranges. */
+glyd_status glyd_plan_encode(glyd_plan *plan, const glyd_params *params, uint64_t content_size);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * One segment, from its payload to checked content.
+ */
+#ifndef GLYD_SEGMENT_DECODE_H
+#define GLYD_SEGMENT_DECODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "glyd/glyd.h"
+
+/* Bytes of workspace, aligned to 64, for segments of this kind; 0: none. */
+size_t glyd_segment_decode_workspace(int kind);
+
+/* Decode segment->content_size bytes into out from segment->payload_size bytes
+ * at payload; nothing else is read or written. check: GLYD_CHECK_* of the
+ * frame. Offsets in error are 0: the segment's start. */
+glyd_status glyd_segment_decode(unsigned cpu, void *workspace, const glyd_segment_info *segment, int check,
+                                uint8_t *out, const uint8_t *payload, glyd_error *error);
+
+#endif

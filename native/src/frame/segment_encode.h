@@ -1,0 +1,26 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * One segment, from content to header and payload.
+ */
+#ifndef GLYD_SEGMENT_ENCODE_H
+#define GLYD_SEGMENT_ENCODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "frame/plan_encode.h"
+
+/* Buffer that glyd_segment_encode needs for len bytes of content. */
+#define GLYD_SEGMENT_BUFFER(len) ((uint64_t)(len) + GLYD_SEGMENT_HEADER_MAX)
+
+/* Bytes of workspace, aligned to 64. */
+uint64_t glyd_segment_encode_workspace(const glyd_plan *plan);
+
+/* Encode in[0..len), 1 <= len <= plan->lz.segment_size, into
+ * buffer[0..GLYD_SEGMENT_BUFFER(len)). The segment is *size bytes from *start,
+ * which lies inside the buffer. */
+glyd_status glyd_segment_encode(const glyd_plan *plan, void *workspace, const uint8_t *in, size_t len, uint8_t *buffer,
+                                const uint8_t **start, size_t *size);
+
+#endif
