@@ -1,0 +1,231 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""The command line: what may be said and what it means."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NoReturn
+
+from glyd_cli.errors import UsageError
+from glyd_cli.sources import STDIN
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, Literal, TypeAlias
+
+    Level: TypeAlias = Literal["turbo", "fast", "default", "max"]
+
+SUFFIX = ".glyd"
+
+THREADS_MAX = 256
+
+_LATER = {
+    "--high": ("--high",),
+    "--ultra": ("--ultra", "-19"),
+    "--cold": ("--cold", "-C"),
+    "-r": ("-r", "--records"),
+    "--base": ("--base",),
+    "--dictionary": ("-D", "--dictionary"),
+}
+"""Options of the design that this version does not have: refused by name, not as typing errors."""
+
+_LATER_VERBS = ("train", "bundle", "unbundle", "pack", "unpack", "verify", "run", "serve", "doctor", "fit", "store")
+"""First words that later versions take for commands; a file of that name needs a path."""
+
+_UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
+
+
+@dataclass(slots=True)
+class Options:
+    """A command line, understood.
+
+    Attributes
+    ----------
+    verb
+        "compress", "decompress", "test", "list", "info", "bench", "help" or "version".
+    files
+        Inputs as given; ``-`` is standard input.
+    threads
+        0: one a CPU.
+    memory
+        Bytes a decoder may take, or None for the limit of the library.
+    sparse
+        True, False, or None to decide by the kind of the output.
+    """
+
+    verb: str = "compress"
+    files: list[str] = field(default_factory=list)
+    level: Level = "default"
+    output: str | None = None
+    to_stdout: bool = False
+    long: bool = False
+    threads: int = 0
+    memory: int | None = None
+    checksum: bool = True
+    force: bool = False
+    remove: bool = False
+    sparse: bool | None = None
+    quiet: bool = False
+    verbose: bool = False
+    json: bool = False
+    plot: str | None = None
+    seconds: float = 3.0
+    limit: int | None = None
+
+    @property
+    def n_threads(self) -> int:
+        """Threads to work with: those asked for, or one for each CPU this process may use."""
+        if self.threads:
+            return self.threads
+        if hasattr(os, "sched_getaffinity"):
+            return len(os.sched_getaffinity(0))
+        return os.cpu_count() or 1
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises `UsageError` where argparse would print and exit."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message.removeprefix("argument "))
+
+
+class _Later(argparse.Action):
+    """An option that is known and not there yet."""
+
+    def __call__(self, _parser: Any, _namespace: Any, _values: Any, option_string: str | None = None) -> NoReturn:
+        raise UsageError(f"{option_string} is unknown to this version (levels: --turbo --fast --default --max)")
+
+
+def size(text: str) -> int:
+    """Return the bytes that a size such as ``64M`` stands for (K, M, G, T: powers of 1024).
+
+    Raises
+    ------
+    argparse.ArgumentTypeError
+        For anything else.
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([kmgt]?)(?:i?b)?", text.strip().lower())
+    value = int(float(match[1]) * (1 << _UNITS[match[2]])) if match else 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size (like 500K, 64M, 2G)")
+    return value
+
+
+def _threads(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > THREADS_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of threads (0 … {THREADS_MAX}; 0: one a CPU)")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 3600:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds (0 … 3600)")
+    return value
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser; its destinations are the fields of `Options`."""
+    parser = _Parser(prog="glyd", add_help=False, allow_abbrev=False)
+    add = parser.add_argument
+    verbs = parser.add_mutually_exclusive_group()
+    for flags, verb in (
+        (("-z", "--compress"), "compress"),
+        (("-d", "--decompress"), "decompress"),
+        (("--test",), "test"),
+        (("-l", "--list"), "list"),
+        (("--info",), "info"),
+        (("-b", "--bench"), "bench"),
+        (("-h", "--help"), "help"),
+        (("-V", "--version"), "version"),
+    ):
+        verbs.add_argument(*flags, dest="verb", action="store_const", const=verb)
+    for flags, level in (
+        (("-t", "--turbo"), "turbo"),
+        (("-1", "--fast"), "fast"),
+        (("--default",), "default"),
+        (("-9", "--max"), "max"),
+    ):
+        add(*flags, dest="level", action="store_const", const=level)
+    add("--long", action="store_true")
+    add("-o", "--output", metavar="OUT")
+    add("-c", "--stdout", dest="to_stdout", action="store_true")
+    add("-k", "--keep", dest="remove", action="store_false")
+    add("--rm", dest="remove", action="store_true")
+    add("-f", "--force", action="store_true")
+    add("-T", "--threads", metavar="N", type=_threads)
+    add("--memory", metavar="SIZE", type=size)
+    add("--no-check", dest="checksum", action="store_false")
+    add("--sparse", dest="sparse", action="store_true")
+    add("--no-sparse", dest="sparse", action="store_false")
+    add("-q", "--quiet", action="store_true")
+    add("-v", "--verbose", action="store_true")
+    add("--json", action="store_true")
+    add("--plot", metavar="FILE")
+    add("--seconds", metavar="S", type=_seconds)
+    add("--limit", metavar="SIZE", type=size)
+    for flags in _LATER.values():
+        add(*flags, action=_Later, nargs="?")
+    add("files", metavar="FILE", nargs="*")
+    parser.set_defaults(**{name: None for name in ("verb", "level", "sparse")}, remove=False)
+    return parser
+
+
+def parse(argv: Sequence[str]) -> Options:
+    """Understand a command line.
+
+    Parameters
+    ----------
+    argv
+        Arguments without the name of the program.
+
+    Raises
+    ------
+    UsageError
+        For options that do not exist, contradict each other or lack a value.
+    """
+    words = list(argv)
+    literal: list[str] = []
+    if "--" in words:  # all behind it are files, whatever they look like
+        cut = words.index("--")
+        words, literal = words[:cut], words[cut + 1 :]
+    if words and words[0] in _LATER_VERBS:
+        raise UsageError(f"the command '{words[0]}' is unknown to this version; a file of that name: ./{words[0]}")
+    try:
+        given = vars(build_parser().parse_intermixed_args(words))
+    except argparse.ArgumentError as error:
+        raise UsageError(str(error).removeprefix("argument ")) from None
+    options = Options(**{name: value for name, value in given.items() if value is not None})
+    options.files += literal
+    _check(options, given)
+    return options
+
+
+def _check(options: Options, given: dict[str, Any]) -> None:
+    verb = options.verb
+    if options.to_stdout and options.output is not None:
+        raise UsageError("-c and -o name two outputs: leave one out")
+    if options.output == "":
+        raise UsageError("-o needs the name of a file")
+    if options.quiet and options.verbose:
+        raise UsageError("-q and -v contradict each other")
+    if options.long and verb == "compress" and options.level != "max":
+        raise UsageError("--long needs --max (or -9)")
+    if options.json and verb not in {"list", "info", "bench"}:
+        raise UsageError("--json goes with --list, --info and -b")
+    if options.memory is not None and verb not in {"decompress", "test"}:
+        raise UsageError("--memory limits reading: it goes with -d and --test")
+    for name in ("plot", "seconds", "limit"):
+        if given[name] is not None and verb != "bench":
+            raise UsageError(f"--{name} goes with -b")
+    if options.output is not None and verb not in {"compress", "decompress"}:
+        raise UsageError(f"--{verb} has no output file: -o goes with compressing and -d")
+    if options.files.count(STDIN) > 1:
+        raise UsageError("standard input ('-') can be read only once")

@@ -1,0 +1,80 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""``glyd -d`` and ``glyd --test``: from frames back to their content."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import glyd
+
+from glyd_cli.pipeline import CHUNK_NBYTES, ChunkReader, ReadAhead, WriteBehind
+
+if TYPE_CHECKING:
+    from glyd_cli.arguments import Options
+    from glyd_cli.report import Job
+    from glyd_cli.sources import Source
+    from glyd_cli.targets import Target
+
+
+def decompress(source: Source, target: Target, options: Options, job: Job) -> tuple[int, int]:
+    """Restore the content of all frames of an input into a target.
+
+    Returns
+    -------
+    tuple of int
+        Bytes of content, bytes of the frames.
+
+    Raises
+    ------
+    FormatError
+        The input is no whole frames; what was written so far is right, but not all.
+    LimitError
+        It needs more memory than allowed.
+    FileError
+        The input could not be read or the output not be written.
+    """
+    content = 0
+    with _content(source, options, job) as file, WriteBehind(target) as behind:
+        while n := file.readinto(buffer := behind.buffer()):
+            content += n
+            behind.put(buffer[:n])
+        behind.finish()
+    return content, job.done
+
+
+def check(source: Source, options: Options, job: Job) -> tuple[int, int]:
+    """Read all frames of an input, with every check, and keep nothing.
+
+    Returns
+    -------
+    tuple of int
+        Bytes of content, bytes of the frames.
+
+    Raises
+    ------
+    FormatError, LimitError, FileError
+        As for `decompress`.
+    """
+    content = 0
+    buffer = memoryview(bytearray(CHUNK_NBYTES))
+    with _content(source, options, job) as file:
+        while n := file.readinto(buffer):
+            content += n
+    return content, job.done
+
+
+class _content:  # noqa: N801 - reads as a function where it is used
+    """The content of a source as a file object, with reading ahead around it."""
+
+    def __init__(self, source: Source, options: Options, job: Job) -> None:
+        limits = glyd.Limits(max_memory=options.memory)
+        self._ahead = ReadAhead(source, CHUNK_NBYTES, job.advance)
+        self._file = glyd.open(ChunkReader(self._ahead), "rb", threads=options.threads, limits=limits)
+
+    def __enter__(self) -> glyd.GlydFile:
+        return self._file
+
+    def __exit__(self, *_: object) -> None:
+        self._ahead.close()
+        self._file.close()

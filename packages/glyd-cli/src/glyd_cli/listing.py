@@ -1,0 +1,160 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""``glyd --list`` and ``glyd --info``: what is in frames, without decoding them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+import tempfile
+from typing import TYPE_CHECKING
+
+import glyd
+
+from glyd_cli.errors import Exit, FileError, describe, exit_code, shown
+from glyd_cli.pipeline import CHUNK_NBYTES
+from glyd_cli.report import ratio_text, size_text, write_text
+from glyd_cli.sources import STDIN, open_source
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from glyd_cli.arguments import Options
+    from glyd_cli.report import Reporter
+    from glyd_cli.sources import Source
+
+_COLUMNS = ("frames", "segments", "stored", "content", "ratio", "level", "check", "file")
+
+
+@dataclasses.dataclass(slots=True)
+class _Listing:
+    path: str
+    nbytes: int
+    frames: list[glyd.FrameInfo]
+
+    @property
+    def content(self) -> int:
+        return sum(frame.content_size or 0 for frame in self.frames)
+
+    @property
+    def segments(self) -> int:
+        return sum(frame.n_segments or 0 for frame in self.frames)
+
+    def distinct(self, name: str) -> str:
+        """Return the values of an attribute over all frames with content."""
+        values = {str(getattr(frame, name) or "?") for frame in self.frames if not frame.is_skippable}
+        return ",".join(sorted(values)) or "-"
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "path": self.path,
+            "stored_nbytes": self.nbytes,
+            "content_nbytes": self.content,
+            "ratio": self.content / self.nbytes if self.nbytes else None,
+            "n_segments": self.segments,
+            "frames": [dataclasses.asdict(frame) for frame in self.frames],
+        }
+
+
+def list_files(options: Options, reporter: Reporter) -> Exit:
+    """List the frames of every input on standard output.
+
+    Parameters
+    ----------
+    options
+        The command line.
+    reporter
+        Says what cannot be listed.
+
+    Returns
+    -------
+    Exit
+        The worst of all inputs.
+    """
+    listings: list[_Listing] = []
+    worst = Exit.OK
+    for path in options.files or [STDIN]:
+        try:
+            with open_source(path) as source:
+                listings.append(_look_into(source))
+        except (glyd.GlydError, OSError, MemoryError) as error:
+            where = error.path if isinstance(error, FileError) else "standard input" if path == STDIN else path
+            reporter.error(where, describe(error))
+            worst = max(worst, exit_code(error))
+    if options.json:
+        text = json.dumps([listing.as_json() for listing in listings], indent=2) + "\n"
+    elif options.verb == "info":
+        text = "\n".join(_details(listing) for listing in listings)
+    else:
+        text = _table(listings) if listings else ""
+    write_text(sys.stdout, text)
+    return worst
+
+
+def _look_into(source: Source) -> _Listing:
+    if source.is_regular:
+        with os.fdopen(os.dup(source.fd), "rb", buffering=0) as file:
+            return _listing(source, file)
+    # the index is at the end: a pipe has to be kept until then, on disk, not in memory
+    with tempfile.TemporaryFile() as file:
+        chunk = memoryview(bytearray(CHUNK_NBYTES))
+        while n := source.readinto(chunk):
+            file.write(chunk[:n])
+        file.seek(0)
+        return _listing(source, file)
+
+
+def _listing(source: Source, file: Any) -> _Listing:
+    start = file.tell()
+    frames = list(glyd.iter_frames(file))
+    return _Listing(source.name, file.seek(0, os.SEEK_END) - start, frames)
+
+
+def _table(listings: list[_Listing]) -> str:
+    rows = [_COLUMNS]
+    for each in listings:
+        rows.append(
+            (
+                str(len(each.frames)),
+                str(each.segments),
+                size_text(each.nbytes),
+                size_text(each.content),
+                ratio_text(each.content, each.nbytes),
+                each.distinct("level"),
+                each.distinct("checksum"),
+                shown(each.path),
+            )
+        )
+    if len(listings) > 1:
+        stored = sum(each.nbytes for each in listings)
+        content = sum(each.content for each in listings)
+        segments = sum(each.segments for each in listings)
+        n_frames = sum(len(each.frames) for each in listings)
+        total = (size_text(stored), size_text(content), ratio_text(content, stored), "", "", f"{len(listings)} files")
+        rows.append((str(n_frames), str(segments), *total))
+    widths = [max(len(row[i]) for row in rows) for i in range(len(_COLUMNS) - 1)]
+    return "".join("  ".join([*(c.rjust(w) for c, w in zip(row, widths, strict=False)), row[-1]]) + "\n" for row in rows)
+
+
+def _details(listing: _Listing) -> str:
+    lines = [
+        f"{shown(listing.path)}: {listing.nbytes} bytes stored, {listing.content} bytes of content "
+        f"({ratio_text(listing.content, listing.nbytes)}), {len(listing.frames)} frames, {listing.segments} segments"
+    ]
+    for number, frame in enumerate(listing.frames):
+        if frame.is_skippable:
+            lines.append(
+                f"  frame {number} at byte {frame.offset}: skippable, tag {frame.skip_tag}, {frame.frame_nbytes} bytes"
+            )
+            continue
+        index = f"index of {frame.trailer_nbytes} bytes" if frame.trailer_nbytes else "no index"
+        lines += [
+            f"  frame {number} at byte {frame.offset}: format {frame.version}, level {frame.level or 'unknown'}",
+            f"    content   {frame.content_size} bytes in {frame.n_segments} segments of at most {frame.segment_nbytes}",
+            f"    stored    {frame.frame_nbytes} bytes: header {frame.header_nbytes}, {index}",
+            f"    check     {frame.checksum} of each segment",
+            f"    memory    {frame.decoder_memory_nbytes} bytes to read with one thread",
+        ]
+    return "\n".join(lines) + "\n"

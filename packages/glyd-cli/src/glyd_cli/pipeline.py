@@ -1,0 +1,193 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""Reading and writing beside the coding: a thread on each side, a few buffers between."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import queue
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from _typeshed import WriteableBuffer
+
+    from glyd_cli.sources import Source
+    from glyd_cli.targets import Target
+
+CHUNK_NBYTES = 4 << 20
+"""Bytes of a buffer: the size of a segment, so that a full one is work for a thread."""
+
+BUFFERS = 3
+"""One being filled, one being used, one between them."""
+
+
+class ReadAhead:
+    """Reads a source in a thread, up to two buffers ahead of whoever takes them.
+
+    Parameters
+    ----------
+    source
+        What to read.
+    chunk_nbytes
+        Size of a buffer.
+    on_read
+        Called in the thread of the user with the bytes of each chunk taken.
+    """
+
+    def __init__(self, source: Source, chunk_nbytes: int, on_read: Callable[[int], None]) -> None:
+        self._source = source
+        self._on_read = on_read
+        self._free: queue.SimpleQueue[bytearray | None] = queue.SimpleQueue()
+        self._full: queue.SimpleQueue[tuple[bytearray | None, int | BaseException]] = queue.SimpleQueue()
+        self._current: bytearray | None = None
+        self._at_end = False
+        for _ in range(BUFFERS):
+            self._free.put(bytearray(chunk_nbytes))
+        # a daemon: it may sit in a read that never ends while the command gives up
+        threading.Thread(target=self._run, name="glyd-read", daemon=True).start()
+
+    def _run(self) -> None:
+        while (buffer := self._free.get()) is not None:
+            try:
+                n: int | BaseException = self._source.readinto(memoryview(buffer))
+            except BaseException as error:  # noqa: BLE001 - handed to the thread that can report it
+                n = error
+            self._full.put((buffer, n))
+            if not isinstance(n, int) or n < len(buffer):
+                return
+
+    def take(self) -> memoryview:
+        """Return the next chunk, empty at the end; valid until the next call.
+
+        Raises
+        ------
+        FileError
+            What the reading thread met.
+        """
+        if self._current is not None:
+            self._free.put(self._current)
+            self._current = None
+        if self._at_end:
+            return memoryview(b"")
+        buffer, n = self._full.get()
+        if not isinstance(n, int):
+            self._at_end = True
+            raise n
+        assert buffer is not None
+        self._current = buffer
+        self._at_end = n < len(buffer)
+        if n:
+            self._on_read(n)
+        return memoryview(buffer)[:n]
+
+    def close(self) -> None:
+        """Tell the thread to end; it does so after the read that it is in."""
+        self._free.put(None)
+
+    def __enter__(self) -> ReadAhead:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class ChunkReader(io.RawIOBase):
+    """A `ReadAhead` as a file object that cannot seek, for readers of file objects."""
+
+    def __init__(self, ahead: ReadAhead) -> None:
+        super().__init__()
+        self._ahead = ahead
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        """Copy the next bytes into the buffer, and return how many."""
+        if not self._rest:
+            self._rest = self._ahead.take()
+        out = memoryview(buffer).cast("B")
+        n = min(len(out), len(self._rest))
+        out[:n] = self._rest[:n]
+        self._rest = self._rest[n:]
+        return n
+
+
+class WriteBehind:
+    """Writes to a target in a thread, up to two buffers behind whoever fills them.
+
+    A failed write is raised by the next `put` or by `finish`. Leaving the ``with`` block
+    waits for the write in progress, so that nothing writes to a target that is aborted.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._queue: queue.Queue[memoryview | None] = queue.Queue(BUFFERS - 1)
+        self._free: queue.SimpleQueue[bytearray] = queue.SimpleQueue()
+        self._n_buffers = 0
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="glyd-write", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while (data := self._queue.get()) is not None:
+            if self._failure is None:
+                try:
+                    self._target.write(data)
+                except BaseException as error:  # noqa: BLE001 - handed to the thread that can report it
+                    self._failure = error
+            if isinstance(data.obj, bytearray):
+                self._free.put(data.obj)
+
+    def buffer(self) -> memoryview:
+        """Return a buffer of `CHUNK_NBYTES` to fill and to `put` (all or the first part of it)."""
+        if self._n_buffers < BUFFERS:
+            self._n_buffers += 1
+            return memoryview(bytearray(CHUNK_NBYTES))
+        return memoryview(self._free.get())
+
+    def put(self, data: memoryview) -> None:
+        """Hand over data, which must not change any more.
+
+        Raises
+        ------
+        FileError, BrokenPipeError
+            What the writing thread met before.
+        """
+        if self._failure is not None:
+            raise self._failure
+        self._queue.put(data)
+
+    def finish(self) -> None:
+        """Wait until everything is written.
+
+        Raises
+        ------
+        FileError, BrokenPipeError
+            What the writing thread met.
+        """
+        self._queue.put(None)
+        self._thread.join()
+        if self._failure is not None:
+            raise self._failure
+
+    def __enter__(self) -> WriteBehind:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._thread.is_alive() and kind is not None:
+            self._failure = self._failure or value  # writes nothing more
+            # a pipe that nobody reads can hold up a write for ever: the thread then dies with the process
+            with contextlib.suppress(queue.Full):
+                self._queue.put(None, timeout=1.0)
+                self._thread.join(1.0)
