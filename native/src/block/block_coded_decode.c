@@ -3,8 +3,8 @@
  */
 #include "block/block_coded_decode.h"
 
-#include "bitstream/bit_reader.h"
 #include "block/block_coded_exec.h"
+#include "block/block_coded_offsets.h"
 #include "common/cpu.h"
 #include "huffman/huffman_decode.h"
 
@@ -37,76 +37,6 @@ void glyd_coded_decode_reset(void *workspace) {
   static const uint32_t start[GLYD_CODED_REPEATS] = GLYD_CODED_REPEAT_START;
   for (unsigned k = 0; k < GLYD_CODED_PLANES; k++) d->tables[k].bits = 0;
   memcpy(d->repeat, start, sizeof start);
-}
-
-/* base << 8 | number of extra bits. A corrupt code gives an offset that no
- * segment can hold, which execution refuses. */
-#define CODE1(c) ((uint64_t)(((8u + ((c)&7u)) << ((c) >> 3)) - GLYD_CODED_OFFSET_BIAS) << 8 | ((c) >> 3))
-#define CODE8(c) \
-  CODE1(c), CODE1(c + 1), CODE1(c + 2), CODE1(c + 3), CODE1(c + 4), CODE1(c + 5), CODE1(c + 6), CODE1(c + 7)
-#define BAD8 BAD1, BAD1, BAD1, BAD1, BAD1, BAD1, BAD1, BAD1
-#define BAD1 ((uint64_t)0xFFFFFFF0u << 8)
-static const uint64_t offset_entry[256] = {
-    CODE8(0u),   CODE8(8u),   CODE8(16u),  CODE8(24u),  CODE8(32u),  CODE8(40u),  CODE8(48u),  CODE8(56u),
-    CODE8(64u),  CODE8(72u),  CODE8(80u),  CODE8(88u),  CODE8(96u),  CODE8(104u), CODE8(112u), CODE8(120u),
-    CODE8(128u), CODE8(136u), CODE8(144u), CODE8(152u), CODE8(160u), CODE8(168u), CODE8(176u), CODE8(184u),
-    CODE8(192u), BAD8,        BAD8,        BAD8,        BAD8,        BAD8,        BAD8,        BAD8};
-_Static_assert(GLYD_CODED_OFFSET_CODES == 200, "25 rows of good codes");
-
-/* Offsets of n codes; raw bits are [raw, raw_end), readable on to readable.
- * The bits must be used up to the byte. */
-static glyd_status decode_offsets(const uint8_t *codes, size_t n, const uint8_t *raw, const uint8_t *raw_end,
-                                  const uint8_t *readable, uint32_t *out) {
-  size_t pos = 0, i = 0;
-  const size_t limit = (size_t)(raw_end - raw) * 8, load_end = (size_t)(readable - raw);
-  for (;;) {
-    /* Two codes take at most 48 bits: so many pairs are safe whatever they are. */
-    size_t pairs = (n - i) / 2;
-    if ((pos >> 3) + 8 > load_end) break;
-    size_t safe = (load_end - 8 - (pos >> 3)) / 6 + 1;
-    if (safe < pairs) pairs = safe;
-    if (pairs == 0) break;
-    for (size_t end = i + 2 * pairs; i < end; i += 2) {
-      uint64_t v = glyd_load64(raw + (pos >> 3)) >> (pos & 7);
-      uint64_t e = offset_entry[codes[i]], f = offset_entry[codes[i + 1]];
-      out[i] = (uint32_t)(e >> 8) + ((uint32_t)v & ((1u << (e & 31)) - 1));
-      v >>= e & 31;
-      out[i + 1] = (uint32_t)(f >> 8) + ((uint32_t)v & ((1u << (f & 31)) - 1));
-      pos += (uint8_t)(e + f);
-    }
-    if (pos > limit) return GLYD_E_CORRUPT;
-  }
-  for (; i < n; i++) {
-    if (pos > limit) return GLYD_E_CORRUPT;
-    uint64_t v = glyd_load64_until(raw + (pos >> 3), readable) >> (pos & 7), e = offset_entry[codes[i]];
-    out[i] = (uint32_t)(e >> 8) + ((uint32_t)v & ((1u << (e & 31)) - 1));
-    pos += (uint8_t)e;
-  }
-  return (pos + 7) >> 3 == limit >> 3 ? GLYD_OK : GLYD_E_CORRUPT;
-}
-
-/* The same with a plane of low bytes. */
-static glyd_status decode_offsets_low(const uint8_t *codes, size_t n, const uint8_t *low, size_t n_low,
-                                      const uint8_t *raw, const uint8_t *raw_end, uint32_t *out) {
-  size_t pos = 0;
-  const size_t limit = (size_t)(raw_end - raw) * 8;
-  const uint8_t *const low_end = low + n_low;
-  for (size_t i = 0; i < n; i++) {
-    if (pos > limit) return GLYD_E_CORRUPT;
-    uint64_t v = glyd_load64_until(raw + (pos >> 3), raw_end) >> (pos & 7), e = offset_entry[codes[i]];
-    unsigned bits = (unsigned)(e & 31);
-    uint32_t x;
-    if (bits >= 8) {
-      if (low == low_end) return GLYD_E_CORRUPT;
-      bits -= 8;
-      x = ((uint32_t)v & ((1u << bits) - 1)) << 8 | *low++;
-    } else {
-      x = (uint32_t)v & ((1u << bits) - 1);
-    }
-    out[i] = (uint32_t)(e >> 8) + x;
-    pos += bits;
-  }
-  return (pos + 7) >> 3 == limit >> 3 && low == low_end ? GLYD_OK : GLYD_E_CORRUPT;
 }
 
 glyd_status glyd_coded_block_decode(unsigned cpu, void *workspace, uint8_t *segment, uint8_t *op, size_t len,
@@ -172,9 +102,13 @@ glyd_status glyd_coded_block_decode(unsigned cpu, void *workspace, uint8_t *segm
   planes.longs_end = d->longs + n_longs;
 
   if (flags & GLYD_CODED_FLAG_LOW)
-    status = decode_offsets_low(codes, n_codes, low, n_low, input.at, input.end, d->offsets);
+    status = glyd_coded_offsets_low(codes, n_codes, low, n_low, input.at, input.end, d->offsets);
+#if defined(__x86_64__)
+  else if (cpu & GLYD_CPU_AVX2)
+    status = glyd_coded_offsets_avx2(codes, n_codes, input.at, input.end, input.readable, d->offsets);
+#endif
   else
-    status = decode_offsets(codes, n_codes, input.at, input.end, input.readable, d->offsets);
+    status = glyd_coded_offsets_scalar(codes, n_codes, input.at, input.end, input.readable, d->offsets);
   if (status != GLYD_OK) return status;
   planes.offsets = d->offsets;
   planes.offsets_end = d->offsets + n_codes;

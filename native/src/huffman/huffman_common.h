@@ -8,7 +8,8 @@
 
 #define GLYD_HUFFMAN_BITS 11 /* longest code */
 #define GLYD_HUFFMAN_STREAMS 8
-#define GLYD_HUFFMAN_STREAMS_FROM 1024 /* planes of this many bytes have 8 streams */
+#define GLYD_HUFFMAN_TWO_FROM 256      /* planes of this many bytes have two streams */
+#define GLYD_HUFFMAN_EIGHT_FROM 1024   /* and of this many, eight */
 #define GLYD_HUFFMAN_SIZES_BYTES 14    /* seven u16 */
 #define GLYD_HUFFMAN_FIRST_LENGTH 7    /* "previous length" of the first symbol */
 #define GLYD_HUFFMAN_LENGTHS_BYTES 768 /* no code length table takes more: see huffman_encode.c */

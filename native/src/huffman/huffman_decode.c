@@ -7,37 +7,43 @@
 #include "huffman/huffman_decode_x86.h"
 #include "huffman/huffman_kernel.h"
 
-/* The largest code length, or 0 when the lengths are not a complete code. */
-static unsigned make_table(const uint8_t length[256], uint16_t *entry) {
-  unsigned of_length[GLYD_HUFFMAN_BITS + 1] = {0}, start[GLYD_HUFFMAN_BITS + 2];
-  for (unsigned s = 0; s < 256; s++) of_length[length[s]]++;
-  unsigned kraft = 0, longest = 0;
-  start[1] = 0;
+/* A code, its symbols in the order of their values. */
+typedef struct code_lengths {
+  unsigned n;
+  unsigned of_length[GLYD_HUFFMAN_BITS + 1]; /* how many codes there are of each length */
+  uint8_t symbol[256];
+  uint8_t length[256];
+} code_lengths;
+
+/* Fill the table for a complete code; returns the largest code length. */
+static unsigned make_table(const code_lengths *code, uint16_t *entry) {
+  unsigned place[GLYD_HUFFMAN_BITS + 2], longest = 0;
+  place[1] = 0;
   for (unsigned l = 1; l <= GLYD_HUFFMAN_BITS; l++) {
-    kraft += of_length[l] << (GLYD_HUFFMAN_BITS - l);
-    if (of_length[l] != 0) longest = l;
-    start[l + 1] = start[l] + of_length[l];
+    if (code->of_length[l] != 0) longest = l;
+    place[l + 1] = place[l] + code->of_length[l];
   }
-  if (kraft != 1u << GLYD_HUFFMAN_BITS) return 0;
   uint8_t sorted[256];
-  unsigned place[GLYD_HUFFMAN_BITS + 2];
-  memcpy(place, start, sizeof place);
-  for (unsigned s = 0; s < 256; s++)
-    if (length[s] != 0) sorted[place[length[s]]++] = (uint8_t)s;
+  for (unsigned i = 0; i < code->n; i++) sorted[place[code->length[i]]++] = code->symbol[i];
 
   /* By doubling: a table of l bits is that of l - 1 bits twice, with the codes
    * of l bits over it. Codes are counted up bit-reversed. */
-  uint32_t code = 0; /* of length l, bit-reversed */
+  uint32_t next = 0;
+  const uint8_t *symbol = sorted;
   for (unsigned l = 1; l <= longest; l++) {
-    if (l > 1) memcpy(entry + ((size_t)1 << (l - 1)), entry, sizeof *entry << (l - 1));
-    for (unsigned i = start[l]; i < start[l + 1]; i++) {
-      entry[code] = (uint16_t)((unsigned)sorted[i] << 8 | l);
+    const size_t half = (size_t)1 << (l - 1);
+    if (l > 6) /* below that a call costs more than it copies */
+      memcpy(entry + half, entry, half * sizeof *entry);
+    else
+      for (size_t i = 0; i < half; i++) entry[half + i] = entry[i];
+    for (unsigned i = code->of_length[l]; i > 0; i--) {
+      entry[next] = (uint16_t)((unsigned)*symbol++ << 8 | l);
       uint32_t bit = 1u << (l - 1); /* reversed increment */
-      while (code & bit) {
-        code ^= bit;
+      while (next & bit) {
+        next ^= bit;
         bit >>= 1;
       }
-      code |= bit;
+      next |= bit;
     }
   }
   return longest;
@@ -50,29 +56,40 @@ static unsigned get_gamma(glyd_bit_reader *r) {
   return (unsigned)(1u << k | (v >> (k + 1) & ((1u << k) - 1)));
 }
 
-static glyd_status get_lengths(glyd_plane_input *in, uint8_t length[256]) {
+/* Read the code lengths at in->at. */
+static glyd_status get_lengths(glyd_plane_input *in, code_lengths *code) {
   glyd_bit_reader r = {in->at, in->end, 0};
-  memset(length, 0, 256);
+  code->n = 0;
+  memset(code->of_length, 0, sizeof code->of_length);
   int previous = GLYD_HUFFMAN_FIRST_LENGTH;
-  unsigned kraft = 0;
-  for (unsigned i = 0; kraft < 1u << GLYD_HUFFMAN_BITS;) {
-    unsigned gap = get_gamma(&r) - (i == 0);
-    if (gap >= 256 - i) return GLYD_E_CORRUPT;
-    i += gap;
+  unsigned kraft = 0, symbol = 0;
+  do {
+    unsigned gap = get_gamma(&r) - (symbol == 0);
+    if (gap >= 256 - symbol) return GLYD_E_CORRUPT;
+    symbol += gap;
     unsigned run = get_gamma(&r);
-    if (run > 256 - i) return GLYD_E_CORRUPT;
+    if (run > 256 - symbol) return GLYD_E_CORRUPT;
+    uint64_t bits = 0;
+    unsigned have = 0;
     for (unsigned k = 0; k < run; k++) {
-      unsigned z = glyd_ctz64(glyd_bit_reader_peek(&r) | 1u << 21); /* 21: more than any difference */
+      if (have < 22) { /* 22: the longest difference and its one bit */
+        bits = glyd_bit_reader_peek(&r);
+        have = 57;
+      }
+      unsigned z = glyd_ctz64(bits | 1u << 21); /* 21: more than any difference */
+      bits >>= z + 1;
+      have -= z + 1;
       r.pos += z + 1;
       previous += z & 1 ? -(int)((z + 1) / 2) : (int)(z / 2);
       if (previous < 1 || previous > GLYD_HUFFMAN_BITS) return GLYD_E_CORRUPT;
-      length[i++] = (uint8_t)previous;
+      code->symbol[code->n] = (uint8_t)symbol++;
+      code->length[code->n++] = (uint8_t)previous;
+      code->of_length[previous]++;
       kraft += 1u << (GLYD_HUFFMAN_BITS - previous);
     }
-    if (i == 256 && kraft < 1u << GLYD_HUFFMAN_BITS) return GLYD_E_CORRUPT;
-  }
+  } while (kraft < 1u << GLYD_HUFFMAN_BITS && symbol < 256);
   size_t bytes = glyd_bit_reader_bytes(&r);
-  if (kraft > 1u << GLYD_HUFFMAN_BITS || bytes > (size_t)(in->end - in->at)) return GLYD_E_CORRUPT;
+  if (kraft != 1u << GLYD_HUFFMAN_BITS || bytes > (size_t)(in->end - in->at)) return GLYD_E_CORRUPT;
   in->at += bytes;
   return GLYD_OK;
 }
@@ -94,75 +111,80 @@ static const uint8_t *stream_end(const glyd_huffman_streams *s, size_t j) {
   return s->p[j] + ((glyd_huffman_used(s->word[j]) + 7) >> 3);
 }
 
+static void one_scalar(glyd_huffman_streams *s) { glyd_huffman_rounds_few(s, 0); }
+static void two_scalar(glyd_huffman_streams *s) { glyd_huffman_rounds_few(s, 1); }
+static void eight_scalar(glyd_huffman_streams *s) { glyd_huffman_rounds_eight(s); }
+
+static glyd_huffman_loop choose_loop(unsigned cpu, size_t streams) {
+#if defined(__x86_64__)
+  if (cpu & GLYD_CPU_AVX2)
+    return streams == 1 ? glyd_huffman_one_bmi2 : streams == 2 ? glyd_huffman_two_bmi2 : glyd_huffman_eight_bmi2;
+#endif
+  (void)cpu;
+  return streams == 1 ? one_scalar : streams == 2 ? two_scalar : eight_scalar;
+}
+
+/* Sizes of all streams but the last. */
+static glyd_status get_sizes(glyd_plane_input *in, size_t streams, size_t *size) {
+  if (streams == 2) {
+    uint64_t v;
+    in->at = glyd_get_varint(in->at, in->end, &v);
+    if (in->at == NULL || v > SIZE_MAX) return GLYD_E_CORRUPT;
+    size[0] = (size_t)v;
+  } else if (streams == GLYD_HUFFMAN_STREAMS) {
+    if (in->end - in->at < GLYD_HUFFMAN_SIZES_BYTES) return GLYD_E_CORRUPT;
+    for (size_t j = 0; j < GLYD_HUFFMAN_STREAMS - 1; j++) size[j] = glyd_load16(in->at + 2 * j);
+    in->at += GLYD_HUFFMAN_SIZES_BYTES;
+  }
+  return GLYD_OK;
+}
+
 static glyd_status decode_streams(unsigned cpu, const glyd_huffman_table *table, glyd_plane_input *in, uint8_t *out,
                                   size_t n) {
   glyd_huffman_streams s;
+  const size_t streams = n < GLYD_HUFFMAN_TWO_FROM ? 1 : n < GLYD_HUFFMAN_EIGHT_FROM ? 2 : GLYD_HUFFMAN_STREAMS;
   const uint8_t *begin[GLYD_HUFFMAN_STREAMS];
-  const uint8_t *p = in->at + GLYD_HUFFMAN_SIZES_BYTES;
-  if (in->end - in->at < GLYD_HUFFMAN_SIZES_BYTES) return GLYD_E_CORRUPT;
-  for (size_t j = 0; j < GLYD_HUFFMAN_STREAMS; j++) {
+  size_t size[GLYD_HUFFMAN_STREAMS];
+  glyd_status status = get_sizes(in, streams, size);
+  if (status != GLYD_OK) return status;
+  const uint8_t *p = in->at;
+  for (size_t j = 0; j < streams; j++) {
     begin[j] = p;
     s.p[j] = p;
     s.word[j] = glyd_load64_until(p, in->readable) | GLYD_HUFFMAN_MARKER;
-    if (j == GLYD_HUFFMAN_STREAMS - 1) break;
-    size_t size = glyd_load16(in->at + 2 * j);
-    if (size > (size_t)(in->end - p)) return GLYD_E_CORRUPT;
-    p += size;
+    if (j + 1 == streams) break;
+    if (size[j] > (size_t)(in->end - p)) return GLYD_E_CORRUPT;
+    p += size[j];
   }
   s.entry = table->entry;
   s.bits = table->bits;
   s.mask = (1u << table->bits) - 1;
   s.out = out;
   uint8_t *const out_end = out + n;
+  const glyd_huffman_loop loop = choose_loop(cpu, streams);
+  const ptrdiff_t round = (ptrdiff_t)streams * GLYD_HUFFMAN_STEPS;
   for (;;) { /* as many rounds as are safe whatever the input holds */
-    ptrdiff_t rounds = (out_end - s.out) / GLYD_HUFFMAN_ROUND;
-    for (size_t j = 0; j < GLYD_HUFFMAN_STREAMS; j++) {
+    ptrdiff_t rounds = (out_end - s.out) / round;
+    for (size_t j = 0; j < streams; j++) {
       ptrdiff_t safe = (in->readable - s.p[j] - 8) / GLYD_HUFFMAN_ADVANCE;
       if (safe < rounds) rounds = safe;
     }
     if (rounds <= 0) break;
-    s.stop = s.out + rounds * GLYD_HUFFMAN_ROUND;
-#if defined(__x86_64__)
-    if (cpu & GLYD_CPU_AVX2)
-      glyd_huffman_rounds_bmi2(&s);
-    else
-#endif
-      glyd_huffman_rounds(&s);
+    s.stop = s.out + rounds * round;
+    loop(&s);
   }
-  (void)cpu;
-  for (size_t j = 0; s.out < out_end; j = (j + 1) % GLYD_HUFFMAN_STREAMS)
-    if (!careful_symbol(&s, j, in->readable)) return GLYD_E_CORRUPT;
-  for (size_t j = 0; j + 1 < GLYD_HUFFMAN_STREAMS; j++)
-    if (stream_end(&s, j) != begin[j + 1]) return GLYD_E_CORRUPT;
-  const uint8_t *end = stream_end(&s, GLYD_HUFFMAN_STREAMS - 1);
-  if (end > in->end) return GLYD_E_CORRUPT;
-  in->at = end;
-  return GLYD_OK;
-}
-
-static glyd_status decode_one_stream(const glyd_huffman_table *table, glyd_plane_input *in, uint8_t *out, size_t n) {
-  glyd_huffman_streams s;
-  s.p[0] = in->at;
-  s.word[0] = glyd_load64_until(in->at, in->readable) | GLYD_HUFFMAN_MARKER;
-  s.entry = table->entry;
-  s.mask = (1u << table->bits) - 1;
-  s.out = out;
-  uint8_t *const out_end = out + n;
-  while (out_end - s.out >= GLYD_HUFFMAN_STEPS && in->readable - s.p[0] >= 8 + GLYD_HUFFMAN_ADVANCE) {
-    uint64_t w = s.word[0];
-    for (unsigned k = 0; k < GLYD_HUFFMAN_STEPS; k++) {
-      uint64_t e = s.entry[w & s.mask];
-      w >>= e & 63;
-      s.out[k] = (uint8_t)(e >> 8);
+  if (out_end - s.out < round) { /* at most five symbols a stream are left, and in its word */
+    for (size_t j = 0; s.out < out_end; j = j + 1 == streams ? 0 : j + 1) {
+      uint64_t e = s.entry[s.word[j] & s.mask];
+      s.word[j] >>= e & 63;
+      *s.out++ = (uint8_t)(e >> 8);
     }
-    s.out += GLYD_HUFFMAN_STEPS;
-    unsigned used = glyd_huffman_used(w);
-    s.p[0] += used >> 3;
-    s.word[0] = (glyd_load64(s.p[0]) | GLYD_HUFFMAN_MARKER) >> (used & 7);
   }
-  while (s.out < out_end)
-    if (!careful_symbol(&s, 0, in->readable)) return GLYD_E_CORRUPT;
-  const uint8_t *end = stream_end(&s, 0);
+  for (size_t j = 0; s.out < out_end; j = j + 1 == streams ? 0 : j + 1)
+    if (!careful_symbol(&s, j, in->readable)) return GLYD_E_CORRUPT;
+  for (size_t j = 0; j + 1 < streams; j++)
+    if (stream_end(&s, j) != begin[j + 1]) return GLYD_E_CORRUPT;
+  const uint8_t *end = stream_end(&s, streams - 1);
   if (end > in->end) return GLYD_E_CORRUPT;
   in->at = end;
   return GLYD_OK;
@@ -194,16 +216,15 @@ glyd_status glyd_huffman_decode_plane(unsigned cpu, glyd_huffman_table *table, g
     in->at = p + 1;
     return GLYD_OK;
   case GLYD_PLANE_OWN: {
-    uint8_t length[256];
-    glyd_status status = get_lengths(in, length);
+    code_lengths code;
+    glyd_status status = get_lengths(in, &code);
     table->bits = 0;
     if (status != GLYD_OK) return status;
-    table->bits = make_table(length, table->entry);
+    table->bits = make_table(&code, table->entry);
     break;
   }
   default: break;
   }
   if (table->bits == 0) return GLYD_E_CORRUPT;
-  if (*n < GLYD_HUFFMAN_STREAMS_FROM) return decode_one_stream(table, in, out, *n);
   return decode_streams(cpu, table, in, out, *n);
 }

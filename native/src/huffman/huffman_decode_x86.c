@@ -5,11 +5,15 @@
 
 #if defined(__x86_64__)
 
+#define TARGET __attribute__((target("bmi,bmi2,lzcnt")))
+
+TARGET void glyd_huffman_one_bmi2(glyd_huffman_streams *s) { glyd_huffman_rounds_few(s, 0); }
+
+TARGET void glyd_huffman_two_bmi2(glyd_huffman_streams *s) { glyd_huffman_rounds_few(s, 1); }
+
 #if defined(GLYD_NO_ASM)
 
-__attribute__((target("bmi,bmi2,lzcnt"))) void glyd_huffman_rounds_bmi2(glyd_huffman_streams *s) {
-  glyd_huffman_rounds(s);
-}
+TARGET void glyd_huffman_eight_bmi2(glyd_huffman_streams *s) { glyd_huffman_rounds_eight(s); }
 
 #else
 
@@ -46,7 +50,7 @@ _Static_assert(offsetof(glyd_huffman_streams, word) == 64 && offsetof(glyd_huffm
 /* Eight streams live in r8 to r15, the pointers in memory at rbp. rbp is kept
  * in the struct, not on the stack: the compiler may use the red zone. In C the
  * same loop takes 1.1 to 1.2 times as long (spec.md of the block unit). */
-void glyd_huffman_rounds_bmi2(glyd_huffman_streams *s) {
+void glyd_huffman_eight_bmi2(glyd_huffman_streams *s) {
   __asm__ volatile(
       "mov %%rbp, 168(%%rdi)\n\t"
       "mov %%rdi, %%rbp\n\t"

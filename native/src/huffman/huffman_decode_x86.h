@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The glyd authors
  * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
  *
- * glyd_huffman_rounds for BMI2 and LZCNT; exists on x86-64 only.
+ * The loops over streams for BMI2 and LZCNT; they exist on x86-64 only.
  */
 #ifndef GLYD_HUFFMAN_DECODE_X86_H
 #define GLYD_HUFFMAN_DECODE_X86_H
@@ -9,7 +9,9 @@
 #include "huffman/huffman_kernel.h"
 
 #if defined(__x86_64__)
-void glyd_huffman_rounds_bmi2(glyd_huffman_streams *s);
+void glyd_huffman_one_bmi2(glyd_huffman_streams *s);
+void glyd_huffman_two_bmi2(glyd_huffman_streams *s);
+void glyd_huffman_eight_bmi2(glyd_huffman_streams *s);
 #endif
 
 #endif

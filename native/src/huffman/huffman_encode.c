@@ -207,13 +207,13 @@ uint8_t *glyd_huffman_encode_plane(uint8_t *out, const uint8_t *in, size_t n, gl
       if (counts[s] != 0 && last->length[s] == 0) last_fits = 0;
     }
   }
-  const size_t streams = n >= GLYD_HUFFMAN_STREAMS_FROM ? GLYD_HUFFMAN_STREAMS : 1;
+  const size_t streams = n < GLYD_HUFFMAN_TWO_FROM ? 1 : n < GLYD_HUFFMAN_EIGHT_FROM ? 2 : GLYD_HUFFMAN_STREAMS;
   size_t coded = table_len + (size_t)(own_bits >> 3);
   if (last_fits && last_bits >> 3 <= coded)
     coded = (size_t)(last_bits >> 3);
   else
     last_fits = 0;
-  coded += streams == 1 ? 1 : GLYD_HUFFMAN_SIZES_BYTES + GLYD_HUFFMAN_STREAMS;
+  coded += streams == 1 ? 1 : streams == 2 ? 4 : GLYD_HUFFMAN_SIZES_BYTES + GLYD_HUFFMAN_STREAMS;
   if (coded + (n >> 7) >= n) { /* a gain below 1% is not worth decoding time */
     out = glyd_put_varint(out, n << 2 | GLYD_PLANE_RAW);
     memcpy(out, in, n);
@@ -230,6 +230,13 @@ uint8_t *glyd_huffman_encode_plane(uint8_t *out, const uint8_t *in, size_t n, gl
     *last = code;
   }
   if (streams == 1) return put_stream(out, in, n, 1, last);
+  if (streams == 2) {
+    uint32_t bits = 0;
+    for (size_t i = 0; i < n; i += 2) bits += last->length[in[i]];
+    out = glyd_put_varint(out, (bits + 7) / 8);
+    out = put_stream(out, in, n, 2, last);
+    return put_stream(out, in + 1, n - 1, 2, last);
+  }
   uint8_t *sizes = out;
   out += GLYD_HUFFMAN_SIZES_BYTES;
   for (size_t j = 0; j < GLYD_HUFFMAN_STREAMS; j++) {

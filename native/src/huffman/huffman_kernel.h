@@ -18,9 +18,8 @@
 #include "huffman/huffman_common.h"
 
 #define GLYD_HUFFMAN_MARKER ((uint64_t)1 << 63)
-#define GLYD_HUFFMAN_STEPS 5                                           /* symbols of a stream a refill */
-#define GLYD_HUFFMAN_ROUND (GLYD_HUFFMAN_STEPS * GLYD_HUFFMAN_STREAMS) /* symbols of all streams */
-#define GLYD_HUFFMAN_ADVANCE 7                                         /* most bytes a pointer moves in a refill */
+#define GLYD_HUFFMAN_STEPS 5   /* symbols of a stream a refill */
+#define GLYD_HUFFMAN_ADVANCE 7 /* most bytes a pointer moves in a refill */
 _Static_assert(GLYD_HUFFMAN_STEPS *GLYD_HUFFMAN_BITS + 7 <= 63, "symbols between refills");
 _Static_assert((GLYD_HUFFMAN_STEPS * GLYD_HUFFMAN_BITS + 7) / 8 <= GLYD_HUFFMAN_ADVANCE, "advance of a refill");
 
@@ -38,9 +37,48 @@ typedef struct glyd_huffman_streams {
 
 GLYD_INLINE unsigned glyd_huffman_used(uint64_t word) { return (unsigned)__builtin_clzll(word); }
 
-/* Rounds of GLYD_HUFFMAN_ROUND symbols until out reaches stop. All pointers
- * must stay 8 bytes inside what is readable. */
-GLYD_INLINE void glyd_huffman_rounds(glyd_huffman_streams *s) {
+/* Rounds of GLYD_HUFFMAN_STEPS symbols of each stream until out reaches stop.
+ * All pointers must stay 8 bytes inside what is readable. */
+typedef void (*glyd_huffman_loop)(glyd_huffman_streams *s);
+
+/* One or two streams: bound by the latency of the table. */
+GLYD_INLINE void glyd_huffman_rounds_few(glyd_huffman_streams *s, const int two) {
+  uint64_t w0 = s->word[0], w1 = two ? s->word[1] : 0;
+  const uint8_t *p0 = s->p[0], *p1 = two ? s->p[1] : NULL;
+  const uint16_t *const entry = s->entry;
+  const uint64_t mask = s->mask;
+  uint8_t *out = s->out, *const stop = s->stop;
+  do {
+    for (unsigned k = 0; k < GLYD_HUFFMAN_STEPS; k++) {
+      uint64_t e = entry[w0 & mask];
+      w0 >>= e & 63;
+      *out++ = (uint8_t)(e >> 8);
+      if (two) {
+        e = entry[w1 & mask];
+        w1 >>= e & 63;
+        *out++ = (uint8_t)(e >> 8);
+      }
+    }
+    unsigned used = glyd_huffman_used(w0);
+    p0 += used >> 3;
+    w0 = (glyd_load64(p0) | GLYD_HUFFMAN_MARKER) >> (used & 7);
+    if (two) {
+      used = glyd_huffman_used(w1);
+      p1 += used >> 3;
+      w1 = (glyd_load64(p1) | GLYD_HUFFMAN_MARKER) >> (used & 7);
+    }
+  } while (out < stop);
+  s->word[0] = w0;
+  s->p[0] = p0;
+  if (two) {
+    s->word[1] = w1;
+    s->p[1] = p1;
+  }
+  s->out = out;
+}
+
+/* Eight streams: bound by instructions. */
+GLYD_INLINE void glyd_huffman_rounds_eight(glyd_huffman_streams *s) {
   uint64_t w0 = s->word[0], w1 = s->word[1], w2 = s->word[2], w3 = s->word[3];
   uint64_t w4 = s->word[4], w5 = s->word[5], w6 = s->word[6], w7 = s->word[7];
   const uint16_t *const entry = s->entry;
