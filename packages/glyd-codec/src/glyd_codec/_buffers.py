@@ -35,7 +35,10 @@ def borrow(data: ReadableBuffer) -> Any:
     BufferError
         For buffers that are not C-contiguous.
     """
-    return ffi.from_buffer("char[]", data)
+    try:
+        return ffi.from_buffer("char[]", data)
+    except TypeError:
+        raise TypeError(f"a bytes-like object is required, not {type(data).__name__}") from None
 
 
 def borrow_writable(out: WriteableBuffer) -> Any:
@@ -48,7 +51,10 @@ def borrow_writable(out: WriteableBuffer) -> Any:
     BufferError
         For buffers that are read-only or not C-contiguous.
     """
-    return ffi.from_buffer("char[]", out, require_writable=True)
+    try:
+        return ffi.from_buffer("char[]", out, require_writable=True)
+    except TypeError:
+        raise TypeError(f"a writable bytes-like object is required, not {type(out).__name__}") from None
 
 
 def to_bytes(memory: Any, size: int) -> bytes:
@@ -57,28 +63,37 @@ def to_bytes(memory: Any, size: int) -> bytes:
 
 
 class BytesOut:
-    """A bytes object of known size that native code fills in place.
+    """A bytes object that native code fills in place.
 
     ``memory`` is to be written before `take` is called and not after. CPython hands
     out the bytes object itself: it is fresh, larger than any that the interpreter
     shares, and no one else has seen it, so this is what
-    PyBytes_FromStringAndSize(NULL, n) allows in C. Other interpreters get a copy.
+    PyBytes_FromStringAndSize(NULL, n) allows in C. Other interpreters, and sizes up
+    to ``clear_max``, get a copy.
+
+    Parameters
+    ----------
+    size
+        Bytes of room.
+    clear_max
+        Largest room for which a copy of what was written costs less than clearing the
+        room, as a new bytes object is.
     """
 
     __slots__ = ("_object", "_size", "memory")
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, clear_max: int = _DIRECT_MIN) -> None:
         self._size = size
         self._object: bytes | None = None
-        if _CPYTHON and size >= _DIRECT_MIN:
+        if _CPYTHON and size > clear_max:
             self._object = bytes(size)  # calloc: large sizes cost nothing until written
             self.memory = ffi.from_buffer("char[]", self._object)
         else:
             self.memory = scratch(size)
 
-    def take(self) -> bytes:
-        """Return the bytes."""
-        if self._object is None:
-            return to_bytes(self.memory, self._size)
+    def take(self, size: int | None = None) -> bytes:
+        """Return the bytes, or the first ``size`` of them."""
+        if self._object is None or size not in {None, self._size}:
+            return to_bytes(self.memory, self._size if size is None else size)
         ffi.release(self.memory)
         return self._object

@@ -124,7 +124,7 @@ _LIMITS: dict[int, str] = {
     lib.GLYD_E_LIMIT_MEMORY: "max_memory",
     lib.GLYD_E_LIMIT_SEGMENTS: "max_segments",
 }
-_HEX = {lib.GLYD_E_CHECKSUM, lib.GLYD_E_MAGIC}
+_HEX = {lib.GLYD_E_CHECKSUM, lib.GLYD_E_MAGIC, lib.GLYD_E_TRAILING, lib.GLYD_E_HEADER}
 
 
 def status_text(status: int) -> str:

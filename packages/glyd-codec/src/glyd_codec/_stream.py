@@ -9,7 +9,7 @@ import threading
 from copy import copy
 from typing import TYPE_CHECKING, ClassVar
 
-from glyd_codec._buffers import borrow, scratch, to_bytes
+from glyd_codec._buffers import BytesOut, borrow, to_bytes
 from glyd_codec._errors import GlydError, ParameterError, status_error
 from glyd_codec._native import ffi, lib
 from glyd_codec._params import native_limits, native_params, stream_threads
@@ -31,7 +31,7 @@ INTERRUPTED = GlydError("an earlier call was interrupted: what it had decoded is
 class _Output:
     """Native output that is collected piece by piece."""
 
-    __slots__ = ("_left", "_memory", "_parts", "_room", "native")
+    __slots__ = ("_left", "_parts", "_piece", "_room", "native")
 
     def __init__(self, max_length: int) -> None:
         self._left = max_length  # < 0: as much as there is
@@ -45,25 +45,21 @@ class _Output:
         room = min(max(self._room * 4, _OUT_FIRST), _OUT_LAST)
         if 0 <= self._left < room:
             room = self._left
-        if room != self._room or not self._parts:
-            self._memory = scratch(room)
+        self._piece = BytesOut(room, clear_max=_OUT_FIRST)
         self._room = room
-        self.native.data = self._memory
+        self.native.data = self._piece.memory
         self.native.size = room
         self.native.pos = 0
 
-    def collect(self) -> None:
-        """Keep what native code has written."""
+    def collect(self) -> bool:
+        """Keep what native code has written; say whether it has used all the room."""
         size = self.native.pos
+        is_full = bool(size == self._room)
         if size:
-            self._parts.append(to_bytes(self._memory, size))
+            self._parts.append(self._piece.take(size))
             self._left -= size if self._left > 0 else 0
         self.native.size = self.native.pos = 0
-
-    @property
-    def is_full(self) -> bool:
-        """Say whether the room on offer is used up."""
-        return bool(self.native.pos == self.native.size)
+        return is_full
 
     @property
     def is_done(self) -> bool:
@@ -114,7 +110,7 @@ class Compressor:
         self._lock = threading.Lock()
         self._last_mode = self.FLUSH_FRAME
         self._is_broken = False
-        self._ctx = ffi.NULL
+        self._pledged: int | None = None
         holder = ffi.new("glyd_cctx **")
         status = lib.glyd_cctx_create(holder, params)
         if status != lib.GLYD_OK:
@@ -198,9 +194,13 @@ class Compressor:
         with self._lock:
             if self._last_mode != self.FLUSH_FRAME:
                 raise ParameterError("a frame has been started: its size can no longer be set")
-            status = lib.glyd_cctx_reset(self._ctx, lib.GLYD_SIZE_UNKNOWN if size is None else size)
-            if status != lib.GLYD_OK:
-                raise status_error(status)
+            self._pledge(size)
+
+    def _pledge(self, size: int | None) -> None:
+        status = lib.glyd_cctx_reset(self._ctx, lib.GLYD_SIZE_UNKNOWN if size is None else size)
+        if status != lib.GLYD_OK:
+            raise status_error(status)
+        self._pledged = size
 
     def _run(self, data: Any, size: int, mode: int) -> bytes:
         if self._is_broken:
@@ -211,15 +211,18 @@ class Compressor:
         out = _Output(-1)
         while True:
             status = lib.glyd_compress_stream(self._ctx, out.native, source, mode, pending)
+            if status == lib.GLYD_E_PARAMETER and self._pledged is not None:
+                raise ParameterError(f"content is not of the size announced ({self._pledged} bytes)")
             if status != lib.GLYD_OK:
                 raise status_error(status)
-            is_full = out.is_full
-            out.collect()
+            is_full = out.collect()
             if source.pos == source.size and not is_full and (mode == self.CONTINUE or pending[0] == 0):
                 break
             out.next()
         if size or mode != self.CONTINUE:
             self._last_mode = mode
+        if mode == self.FLUSH_FRAME and self._pledged is not None:
+            self._pledge(None)
         self._is_broken = False
         return out.take()
 
@@ -304,8 +307,8 @@ class Decompressor:
             return self._run(data, wanted)
 
     def _run(self, data: ReadableBuffer, max_length: int) -> bytes:
-        self._failure = INTERRUPTED  # until this call is through
         src = borrow(data)
+        self._failure = INTERRUPTED  # until this call is through
         try:
             source = ffi.new("glyd_in *", {"data": src, "size": len(src), "pos": 0})
             at_end = ffi.new("int *")
@@ -316,8 +319,7 @@ class Decompressor:
                 if status != lib.GLYD_OK:
                     self._failure = dctx_error(self._ctx, status)
                     raise copy(self._failure)
-                is_full = out.is_full
-                out.collect()
+                is_full = out.collect()
                 self._eof = bool(at_end[0]) and self._has_started
                 if self._eof or not is_full or out.is_done:
                     break
