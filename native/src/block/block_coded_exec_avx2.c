@@ -19,6 +19,12 @@
 #define TARGET_INLINE static inline __attribute__((always_inline, target("avx2,bmi,bmi2,lzcnt,popcnt")))
 
 #define BATCH GLYD_CODED_BATCH
+/* worth 1% in the resolve loop, nothing in the copy loop */
+#if defined(__clang__)
+#define UNROLL4 _Pragma("unroll 4")
+#else
+#define UNROLL4 _Pragma("GCC unroll 4")
+#endif
 #define ROOM 64 /* copies write at most this far past the end of a batch */
 _Static_assert(GLYD_CODED_LITERALS_SLACK >= 32, "literals are copied by 16");
 _Static_assert(GLYD_CODED_PLANE_SLACK >= BATCH + 16, "a batch may run past escapes, a load past commands");
@@ -129,28 +135,40 @@ TARGET_INLINE int copy_batch(const int wide, const int checked, const batch *b, 
     lit += ll;
     if (checked && (off > (size_t)(op - segment))) return 0;
     const uint8_t *m = op - off;
-    if (GLYD_UNLIKELY(off < 32)) {
+    /* Narrow copies are two of 16 bytes: offsets of 16 to 31 need no branch of
+     * their own, and loads are forwarded from earlier stores more often. */
+    const size_t first = wide ? 64 : 32;
+    if (GLYD_UNLIKELY(off < (wide ? 32 : 16))) {
       if (ml == GLYD_CODED_LONG) ml = *longs++;
-      if (off >= 16 && ml <= 32) {
-        glyd_copy16(op, m);
-        glyd_copy16(op + 16, m + 16);
-      } else {
-        copy_match_near(op, off, ml);
-      }
+      copy_match_near(op, off, ml);
       op += ml;
       continue;
     }
-    copy32(op, m);
-    if (wide) copy32(op + 32, m + 32);
-    if (GLYD_UNLIKELY(ml > (wide ? 64 : 32))) {
+    if (wide) {
+      copy32(op, m);
+      copy32(op + 32, m + 32);
+    } else {
+      glyd_copy16(op, m);
+      glyd_copy16(op + 16, m + 16);
+    }
+    if (GLYD_UNLIKELY(ml > first)) {
       if (ml == GLYD_CODED_LONG) ml = *longs++;
-      uint8_t *d = op + (wide ? 64 : 32);
-      m += wide ? 64 : 32;
-      do {
-        copy32(d, m);
-        d += 32;
-        m += 32;
-      } while (d < op + ml);
+      uint8_t *d = op + first;
+      m += first;
+      if (wide || off >= 32) {
+        do {
+          copy32(d, m);
+          d += 32;
+          m += 32;
+        } while (d < op + ml);
+      } else {
+        do {
+          glyd_copy16(d, m);
+          glyd_copy16(d + 16, m + 16);
+          d += 32;
+          m += 32;
+        } while (d < op + ml);
+      }
     }
     op += ml;
   }
@@ -224,6 +242,7 @@ TARGET_INLINE int resolve(const int with_longs, const int two_lines, batch *b, s
   __m128i r = s->repeat;
   const uint32_t *offsets = s->offsets;
   uint8_t *at = s->at;
+  UNROLL4
   for (size_t i = 0; i < k; i++) {
     size_t ll = b->literals[i], ml = b->match[i];
     if (with_longs) {
