@@ -1,0 +1,191 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+"""Decode glyd frames slowly and strictly: a second reader, written from the format pages alone.
+
+It follows docs/format.md, native/src/block/spec.md and native/src/huffman/spec.md in their order, shares
+nothing with the library and refuses whatever breaks a *must* that a reader can see. Tests hold the two
+against each other; whoever writes another decoder can start here.
+
+    python tools/reference_decoder.py FILE > CONTENT
+
+Nothing is limited: an input of a few bytes can stand for gigabytes of content.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Final
+
+from reference_blocks import decode_lz
+from reference_bytes import Bytes, FormatError, unzigzag
+from reference_xxh3 import xxh3_64
+
+FRAME_MAGIC: Final = bytes.fromhex("9D474C59")
+SKIPPABLE_MAGIC: Final = bytes.fromhex("9D474C53")
+VERSION: Final = 1
+EXTENSIONS_MAX: Final = 1 << 20
+PAYLOAD_SLACK: Final = 4096
+
+
+class Header:
+    """A frame header; reading it moves the source to the first segment."""
+
+    def __init__(self, source: Bytes) -> None:
+        start = source.at
+        source.take(4, "magic number")
+        version = source.number(1, "version")
+        if version != VERSION:
+            raise FormatError("version", start, f"version {version}, {VERSION} expected")
+        flags = source.number(1, "flags")
+        source.number(1, "level id")
+        segment_log = source.number(1, "segment log")
+        memory_code = source.number(1, "memory code")
+        self.content_size = source.varint("content size") if flags & 4 else None
+        extensions = source.part(0, "no extension records")
+        if flags & 16:
+            size = source.varint("size of the extension records")
+            source.require(size <= EXTENSIONS_MAX, f"{size} bytes of extension records")
+            extensions = source.part(size, "extension records")
+        hashed = source.data[start : source.at]
+        check = source.number(4, "header check")
+        source.require(check == xxh3_64(hashed) % (1 << 32), f"header check {check:#x}")
+
+        if flags & 0xE0:
+            raise FormatError("feature", start, f"flags {flags:#x}")
+        source.require(flags & 3 != 3, "segment check 3")
+        source.require(bool(flags & 12), "neither content size nor trailer")
+        source.require(10 <= segment_log <= 30, f"segment log {segment_log}")
+        self.check_size = (0, 4, 8)[flags & 3]
+        self.has_trailer = bool(flags & 8)
+        self.segment_max = 1 << segment_log
+        expected = memory_code_for(self.segment_max, self.content_size)
+        source.require(memory_code == expected, f"memory code {memory_code}, {expected} expected")
+        while extensions.left:
+            record_type = extensions.varint("record type")
+            extensions.take(extensions.varint("record length"), "extension record")
+            if record_type % 2:
+                raise FormatError("feature", start, f"extension record of type {record_type}")
+
+
+def memory_code_for(segment_max: int, content_size: int | None) -> int:
+    """Return the smallest memory code that is enough."""
+    content = segment_max if content_size is None else min(segment_max, content_size)
+    need = content + content + PAYLOAD_SLACK + (1 << 20)
+    return next(m for m in range(256) if (8 + m % 8) * 2 ** (m // 8) * 1024 >= need)
+
+
+def decode_segment(source: Bytes, kind: int, header: Header, left: int | None) -> bytes:
+    """Decode a segment whose kind has been read."""
+    if kind not in {1, 2, 3}:
+        raise FormatError("feature", source.at - 1, f"segment kind {kind}")
+    size = source.varint("segment content size")
+    source.require(1 <= size <= header.segment_max, f"segment of {size} bytes, at most {header.segment_max} expected")
+    source.require(left is None or size <= left, f"segment of {size} bytes, {left} left of the content size")
+    payload_size = source.varint("segment payload size")
+    source.require(payload_size <= size + PAYLOAD_SLACK, f"payload of {payload_size} bytes for {size}")
+    source.require(kind != 1 or payload_size == size, f"raw payload of {payload_size} bytes for {size}")
+    source.require(kind != 2 or payload_size == 1, f"fill payload of {payload_size} bytes")
+    check = source.number(header.check_size, "segment check")
+    payload = source.part(payload_size, "segment payload")
+    if kind == 1:
+        content = payload.take(size, "raw payload")
+    elif kind == 2:
+        content = payload.take(1, "fill payload") * size
+    else:
+        content = decode_lz(payload, size)
+    if header.check_size and check != xxh3_64(content) % (1 << (8 * header.check_size)):
+        raise FormatError("checksum", source.at, f"content does not match its check {check:#x}")
+    return content
+
+
+def check_trailer(source: Bytes, frame_start: int, segment_max: int, entries: list[tuple[int, int]]) -> None:
+    """Read a trailer from its 0 byte on; entries are content size and stored size of the segments met."""
+    start = source.at
+    source.require(source.number(1, "trailer") == 0, "no trailer where it must start")
+    n = source.varint("number of segments")
+    source.require(n == len(entries), f"index of {n} segments, {len(entries)} met")
+    content_size, stored_size = segment_max, 0
+    for entry in entries:
+        content_size += unzigzag(source.varint("content size"))
+        stored_size += unzigzag(source.varint("stored size"))
+        source.require((content_size, stored_size) == entry, f"index has {content_size, stored_size}, met {entry}")
+    total = source.number(8, "content size of the frame")
+    source.require(total == sum(size for size, _ in entries), f"content size {total}")
+    frame_size = source.number(8, "frame size")
+    trailer_size = source.number(4, "trailer size")
+    hashed = source.data[start : source.at]
+    check = source.number(4, "trailer check")
+    source.require(frame_size == source.at - frame_start, f"frame size {frame_size}")
+    source.require(trailer_size == source.at - start, f"trailer size {trailer_size}")
+    source.require(check == xxh3_64(hashed) % (1 << 32), f"trailer check {check:#x}")
+
+
+def decode_frame(data: bytes, start: int, out: bytearray) -> int:
+    """Decode the frame that starts there; return where it ends."""
+    header = Header(source := Bytes(data, start, len(data), bad="header", short="truncated"))
+    source.bad = "corrupt"
+    left = header.content_size
+    entries: list[tuple[int, int]] = []
+    while left != 0:
+        segment_start = source.at
+        kind = source.number(1, "segment kind")
+        if kind == 0:
+            source.require(left is None, f"segments end {left} bytes before the content size")
+            source.at -= 1
+            break
+        content = decode_segment(source, kind, header, left)
+        out += content
+        entries.append((len(content), source.at - segment_start))
+        left = None if left is None else left - len(content)
+    if header.has_trailer:
+        check_trailer(source, start, header.segment_max, entries)
+    return source.at
+
+
+def skip_frame(data: bytes, start: int) -> int:
+    """Pass over the skippable frame that starts there; return where it ends."""
+    source = Bytes(data, start, len(data), bad="header", short="truncated")
+    source.take(8, "magic number and tag")
+    size = source.number(8, "size")
+    check = source.number(4, "header check")
+    source.require(check == xxh3_64(data[start : start + 16]) % (1 << 32), f"header check {check:#x}")
+    source.take(size, "skippable data")
+    return source.at
+
+
+def decode(data: bytes) -> bytes:
+    """Return the content of a stream; raise FormatError unless it is valid."""
+    if not data:
+        raise FormatError("truncated", 0, "no bytes")
+    out = bytearray()
+    at = 0
+    while at < len(data):
+        magic = data[at : at + 4]
+        if magic == FRAME_MAGIC:
+            at = decode_frame(data, at, out)
+        elif magic == SKIPPABLE_MAGIC:
+            at = skip_frame(data, at)
+        elif FRAME_MAGIC.startswith(magic) or SKIPPABLE_MAGIC.startswith(magic):
+            raise FormatError("truncated", at, f"{len(magic)} bytes of a magic number")
+        else:
+            raise FormatError("trailing" if at else "magic", at, f"no magic number: {magic.hex()}")
+    return bytes(out)
+
+
+def main() -> int:
+    """Decode the file named; 0 when it is valid."""
+    if len(sys.argv) != 2:
+        sys.stderr.write("usage: reference_decoder.py FILE > CONTENT\n")
+        return 2
+    try:
+        content = decode(Path(sys.argv[1]).read_bytes())
+    except FormatError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    sys.stdout.buffer.write(content)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
