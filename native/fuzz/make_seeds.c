@@ -1,0 +1,81 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * make_seeds FOLDER: write the seed corpus, small frames of every kind. Run it
+ * when the format gains something; the files are committed.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "glyd/glyd.h"
+
+static uint8_t content[6000];
+static uint8_t frame[100000];
+static const char *folder;
+
+static int save(const char *name, size_t size) {
+  char path[1000];
+  (void)snprintf(path, sizeof path, "%s/%s", folder, name);
+  FILE *file = fopen(path, "wb");
+  if (!file) return 0;
+  const int ok = fwrite(frame, 1, size, file) == size;
+  return fclose(file) == 0 && ok;
+}
+
+static void fill_content(int kind) {
+  uint64_t v = 1;
+  for (size_t i = 0; i < sizeof content; i++) {
+    v = v * 6364136223846793005u + 1442695040888963407u;
+    const unsigned r = (unsigned)(v >> 56);
+    switch (kind) {
+    case 0: content[i] = (uint8_t) "id,name,value\n17,tree,4.25\n"[(i + r % 3) % 27]; break;
+    case 1: content[i] = (uint8_t)(r < 200 ? 'a' + r % 16 : r); break;
+    case 2: content[i] = i >= 700 && r % 64 ? content[i - 700] : (uint8_t)r; break;
+    case 3: content[i] = (uint8_t)r; break;
+    default: content[i] = 'x'; break;
+    }
+  }
+}
+
+int main(int argc, char **argv) {
+  if (argc != 2) return 2;
+  folder = argv[1];
+  int ok = 1;
+  for (int kind = 0; kind < 5; kind++) {
+    fill_content(kind);
+    for (int level = GLYD_LEVEL_TURBO; level <= GLYD_LEVEL_MAX; level++) {
+      glyd_params params;
+      glyd_params_init(&params, level);
+      params.segment_size = kind == 0 ? 2048 : 0;
+      params.checksum = kind != 1;
+      size_t size;
+      char name[40];
+      (void)snprintf(name, sizeof name, "kind%d-level%d.glyd", kind, level);
+      ok &= glyd_compress(frame, sizeof frame, content, kind == 4 ? 90 : sizeof content, &params, &size) == GLYD_OK;
+      ok &= save(name, size);
+    }
+  }
+  /* A stream of unknown size with flushes, then an empty frame and a skippable one. */
+  glyd_params params;
+  glyd_cctx *ctx;
+  size_t pending;
+  glyd_params_init(&params, GLYD_LEVEL_DEFAULT);
+  params.segment_size = 1024;
+  ok &= glyd_cctx_create(&ctx, &params) == GLYD_OK;
+  fill_content(0);
+  glyd_in in = {content, 500, 0};
+  glyd_out out = {frame, sizeof frame, 0};
+  ok &= glyd_compress_stream(ctx, &out, &in, GLYD_FLUSH, &pending) == GLYD_OK;
+  in.size = 3000;
+  ok &= glyd_compress_stream(ctx, &out, &in, GLYD_END, &pending) == GLYD_OK;
+  ok &= glyd_compress_stream(ctx, &out, &in, GLYD_END, &pending) == GLYD_OK;
+  glyd_cctx_free(ctx);
+  static const uint8_t skippable[16] = {0x9D, 0x47, 0x4C, 0x53, 't', 'a', 'g', '.', 3};
+  memcpy(frame + out.pos, skippable, 16);
+  const uint64_t check = glyd_checksum(skippable, 16);
+  memcpy(frame + out.pos + 16, &check, 4);
+  memcpy(frame + out.pos + 20, "abc", 3);
+  ok &= save("stream-empty-skippable.glyd", out.pos + 23);
+  return !ok;
+}
