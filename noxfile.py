@@ -134,6 +134,14 @@ def native_files(*folders: str) -> list[Path]:
     return sorted(p for folder in folders for p in (NATIVE / folder).rglob("*") if p.suffix in {".c", ".h"})
 
 
+@nox.session(name="format")
+def format_(session: nox.Session) -> None:
+    """Rewrite all sources in the style that lint asks for."""
+    install_tools(session, "clang-format", "ruff")
+    session.run("ruff", "format", str(ROOT))
+    session.run("clang-format", "-i", *map(str, native_files("include", "src", "tests", "fuzz", "bench")))
+
+
 # ---- lint ------------------------------------------------------------------
 
 
