@@ -8,7 +8,7 @@ import io
 import threading
 from typing import TYPE_CHECKING
 
-from glyd_codec._errors import ParameterError
+from glyd_codec._errors import GlydError, ParameterError
 from glyd_codec._reader import RawReader
 from glyd_codec._source import FileSource, is_path
 from glyd_codec._stream import Compressor
@@ -82,11 +82,12 @@ class GlydFile(io.BufferedIOBase):
         if mode not in _BINARY_MODES:
             raise ParameterError(f"mode must be one of {', '.join(sorted(_BINARY_MODES))}; not {mode!r}")
         self._mode = _BINARY_MODES[mode]
-        self._lock = threading.RLock()
+        self._lock = threading.RLock()  # of writing and closing; BufferedReader has its own
         self._reader: io.BufferedReader | None = None
         self._compressor: Compressor | None = None
         self._n_written = 0  # bytes of content
         self._n_put = 0  # bytes of frames
+        self._has_failed = False  # bytes of the frame are lost: it must not be ended
         is_reading = self._mode == "rb"
         compressor = None
         if not is_reading:  # before the file is made: wrong arguments must not leave one
@@ -157,7 +158,7 @@ class GlydFile(io.BufferedIOBase):
     def seekable(self) -> bool:
         """Say whether `seek` works: when reading from a source that can seek."""
         self._check_open()
-        return self._reader is not None and self._reader.seekable()
+        return self._reader is not None and self._raw.seekable()
 
     def read(self, size: int | None = -1) -> bytes:
         """Return the next ``size`` bytes of content, fewer only at the end; negative or None: all."""
@@ -211,8 +212,11 @@ class GlydFile(io.BufferedIOBase):
 
     def tell(self) -> int:
         """Return the place in the content; when writing, the bytes of content written."""
+        reader = self._reader
+        if reader is not None:
+            return reader.tell()
         self._check_open()
-        return self._n_written if self._reader is None else self._reader.tell()
+        return self._n_written
 
     def write(self, data: ReadableBuffer) -> int:
         """Compress data, any C-contiguous buffer; return its size in bytes."""
@@ -234,8 +238,9 @@ class GlydFile(io.BufferedIOBase):
         with self._lock:
             self._check_open()
             if self._compressor is not None:
-                if self._compressor.last_mode == Compressor.CONTINUE or mode != Compressor.FLUSH_BLOCK:
-                    self._put(self._compressor.flush(mode))
+                compressor = self._writing()
+                if compressor.last_mode == Compressor.CONTINUE or mode != Compressor.FLUSH_BLOCK:
+                    self._put(compressor.flush(mode))
                 self._flush_fp()
 
     def close(self) -> None:
@@ -244,14 +249,17 @@ class GlydFile(io.BufferedIOBase):
             if self._compressor is not None:
                 compressor, self._compressor = self._compressor, None
                 try:
+                    if self._has_failed:
+                        return  # whoever wrote has seen the error
                     if compressor.last_mode != Compressor.FLUSH_FRAME or self._n_put == 0:
                         self._put(compressor.flush())
                     self._flush_fp()
                 finally:
                     self._close_fp()
             elif self._reader is not None:
-                reader, self._reader = self._reader, None
-                reader.close()
+                # not the BufferedReader: its memory must stay while other threads are in it
+                self._reader = None
+                self._raw.close()
 
     def abort(self) -> None:
         """Close without ending the frame: readers of what was written see that it is not whole."""
@@ -276,15 +284,19 @@ class GlydFile(io.BufferedIOBase):
 
     def _put(self, data: bytes) -> None:
         """Write all of data, also to objects that take less at a time."""
+        if not data:
+            return
         self._n_put += len(data)
+        self._has_failed = True  # until everything is out
         rest = memoryview(data)
         while rest:
             n = self._fp.write(rest)
             if n is None:
                 if isinstance(self._fp, io.RawIOBase):
                     raise BlockingIOError("the file takes no data now: glyd writes to blocking files only")
-                return  # objects that return nothing have taken everything
+                break  # objects that return nothing have taken everything
             rest = rest[n:]
+        self._has_failed = False
 
     def _flush_fp(self) -> None:
         flush = getattr(self._fp, "flush", None)
@@ -311,4 +323,6 @@ class GlydFile(io.BufferedIOBase):
         if compressor is None:
             self._check_open()
             raise io.UnsupportedOperation("the file was not opened for writing")
+        if self._has_failed:
+            raise GlydError("an earlier write failed: the frame cannot go on")
         return compressor

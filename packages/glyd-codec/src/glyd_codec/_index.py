@@ -186,18 +186,19 @@ def _check_tail(window: Window, frame: Frame, end: int) -> None:
 def _trailer_nbytes(window: Window, offset: int, n_segments: int) -> int:
     """Return the size of a trailer that is reached from its front: after 2n + 1 varints comes the tail."""
     n_left = 2 * n_segments + 1
-    data = window.get(offset + 1, 10 * n_left)
+    most = 10 * n_left
+    data = window.get(offset + 1, most)
     for i, byte in enumerate(data):
         if byte < 0x80:
             n_left -= 1
             if n_left == 0:
                 size = 1 + i + 1 + lib.GLYD_TAIL_SIZE
                 if offset + size > window.end:
-                    break
+                    raise truncated(window.end, "the index")
                 return size
-    if len(data) == 10 * (2 * n_segments + 1):
-        raise CorruptDataError(f"index at byte {offset} has numbers longer than 10 bytes", offset=offset)
-    raise truncated(window.end, "the index")
+    if len(data) < most:
+        raise truncated(window.end, "the index")
+    raise CorruptDataError(f"index at byte {offset} has numbers longer than 10 bytes", offset=offset)
 
 
 def _read_trailer(data: bytes, offset: int, info: Any) -> tuple[array[int], array[int]]:

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
 _CHUNK_FIRST = 1 << 16
 _CHUNK_PER_THREAD = 1 << 22  # enough input at once for each thread to have a segment
-_RUN_NBYTES_MAX = 1 << 26  # content decoded ahead, if it is more than one segment
-_RUNS_MAX = 2  # decoded runs that are kept
+_RUN_NBYTES_MAX = 1 << 26  # content decoded and kept, if it is more than one segment
 
 
 class StreamDecoder:
@@ -150,9 +149,9 @@ class RawReader(io.RawIOBase):
         self._pos = 0
         self._stream: StreamDecoder | None = StreamDecoder(source, self._threads, limits)
         self._index: Index | None = None
-        self._runs: list[tuple[int, int, Any]] = []  # content start and end, decoded memory; the newest last
+        self._runs: list[tuple[int, int, Any]] = []  # the last two: content start and end, memory; newest last
         self._next = -1  # segment behind the newest run: where reads follow each other
-        self._n_ahead = 1
+        self._n_following = 0  # runs that each began where the one before ended
 
     def readable(self) -> bool:
         """Return True."""
@@ -170,6 +169,7 @@ class RawReader(io.RawIOBase):
     def index(self) -> Index:
         """Index of the source, made when first asked for."""
         with self._lock:
+            self._check_open()
             if self._index is None:
                 if not self._source.is_seekable:
                     raise io.UnsupportedOperation("the source cannot seek: its size is known at its end only")
@@ -192,6 +192,7 @@ class RawReader(io.RawIOBase):
             For negative places and unknown values of whence.
         """
         with self._lock:
+            self._check_open()
             if whence == io.SEEK_CUR:
                 offset += self._pos
             elif whence == io.SEEK_END:
@@ -221,6 +222,7 @@ class RawReader(io.RawIOBase):
     def readinto(self, out: WriteableBuffer) -> int:
         """Fill a buffer with the next content; return the bytes written, 0 only at the end."""
         with self._lock:
+            self._check_open()
             memory = borrow_writable(out)
             try:
                 if len(memory) == 0:
@@ -237,6 +239,7 @@ class RawReader(io.RawIOBase):
     def readall(self) -> bytes:
         """Return all content from here to the end."""
         with self._lock:
+            self._check_open()
             if self._stream is not None:
                 out = self._stream.read_rest(self._limits, self._threads)
                 if out is None:
@@ -274,11 +277,13 @@ class RawReader(io.RawIOBase):
                 ffi.memmove(out, memory + (self._pos - begin), n)
                 return n
         first = index.segment_at(self._pos)
-        self._n_ahead = min(self._n_ahead * 2, self._threads) if first == self._next else 1
+        self._n_following = self._n_following + 1 if first == self._next else 0
         begin = index.starts[first]
         if begin == self._pos and index.starts[first + 1] - begin <= size:
             return self._decode_direct(index, first, out, size)
-        last = cut_run(index, first, index.content_nbytes, self._n_ahead, _RUN_NBYTES_MAX)
+        # the first that follows may be the rest of one read over a border: only then look ahead
+        n_ahead = max(1, min(self._n_following, self._threads))
+        last = cut_run(index, first, index.content_nbytes, n_ahead, _RUN_NBYTES_MAX)
         self._decode_kept(index, first, last)
         return self._read_indexed(out, size)
 
@@ -292,13 +297,18 @@ class RawReader(io.RawIOBase):
     def _decode_kept(self, index: Index, first: int, last: int) -> None:
         """Decode segments into memory that is kept for the reads to come."""
         begin, end = index.starts[first], index.starts[last]
-        follows = first == self._next
-        keep = 0 if follows or end - begin > _RUN_NBYTES_MAX else _RUNS_MAX - 1
-        del self._runs[: len(self._runs) - keep]
+        if self._runs:
+            before = self._runs[-1]
+            fits = before[1] - before[0] + end - begin <= _RUN_NBYTES_MAX
+            self._runs = [before] if fits else []
         memory = scratch(end - begin)
         decode_run(self._source, index, first, last, memory, threads=self._threads, limits=self._limits)
         self._runs.append((begin, end, memory))
         self._next = last
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ValueError("I/O operation on a closed file")
 
     def close(self) -> None:
         """Close the source, if it was opened here, and let go of all memory."""
