@@ -33,7 +33,7 @@ TOP_LEVEL = {"codec": "glyd,glyd_codec", "cli": "glyd_cli"}
 WARNINGS = ("-std=c11", "-O3", "-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Werror")
 FUZZ_RUNS = 1_000_000  # over all targets of one `nox -s fuzz`
 
-nox.options.sessions = ["lint", "build", "tests_native", "tests_codec", "tests_cli", "demo"]
+nox.options.sessions = ["lint", "build", "demo", "tests_native", "tests_codec", "tests_cli"]
 nox.options.default_venv_backend = "virtualenv"
 nox.options.reuse_venv = "yes"  # but for sessions that say otherwise
 nox.options.error_on_missing_interpreters = True
