@@ -132,8 +132,7 @@ class FileTarget:
     sparse
         Leave holes for runs of zeros.
     durable
-        Have the data on the disk before the name exists. Always done before something
-        older is replaced.
+        Have the data and the name on the disk when `commit` returns.
     """
 
     def __init__(
@@ -221,7 +220,7 @@ class FileTarget:
             if self._sparse:
                 os.ftruncate(self._fd, self.written)  # a hole at the end has to count
             self._take_over_metadata()
-            if self._durable or (self._force and _status(self._base, self._folder)):
+            if self._durable:
                 os.fsync(self._fd)
         except OSError as error:
             self.abort()
