@@ -288,13 +288,17 @@ def _install_cmake(session: nox.Session) -> None:
 
 @nox.session
 def tests_native(session: nox.Session) -> None:
-    """Build and test the C core: release, sanitizers, aarch64 under emulation, installed."""
+    """Build and test the C core: release and installed, with sanitizers, on emulated aarch64."""
     _install_cmake(session)
     steps = Steps(session)
     with steps.step("release"):
         _ctest(session, _cmake(session, "release"))
     with steps.step("address and undefined behaviour sanitizers"):
         _ctest(session, _cmake(session, "sanitize", "-DGLYD_SANITIZE=ON", build_type="RelWithDebInfo"))
+    with steps.step("thread sanitizer"):
+        flags = "-DCMAKE_C_FLAGS=-fsanitize=thread"
+        threaded = ("-R", "test_frame|test_stream|test_common|test_api")
+        _ctest(session, _cmake(session, "threads", flags, build_type="RelWithDebInfo"), *threaded, "--no-tests=error")
     compiler, emulator = shutil.which("aarch64-linux-gnu-gcc"), shutil.which("qemu-aarch64")
     if compiler and emulator:
         with steps.step("aarch64"):
@@ -324,7 +328,7 @@ def fuzz(session: nox.Session) -> None:
         with steps.step(target.name):
             session.run(
                 str(target), f"-runs={FUZZ_RUNS // len(targets) + 1}", "-timeout=10", "-rss_limit_mb=2048",
-                "-print_final_stats=1", f"-artifact_prefix={corpus}-", str(corpus), str(seeds), *session.posargs,
+                "-verbosity=0", "-print_final_stats=1", f"-artifact_prefix={corpus}-", str(corpus), str(seeds), *session.posargs,
                 external=True,
             )  # fmt: skip
     steps.finish()
