@@ -54,7 +54,7 @@ static inline guarded guarded_new(size_t n, int at_start) {
 static inline void guarded_free(guarded g) { munmap(g.base, g.mapped); }
 
 /* Fill p[0..n) with content of the given kind. */
-#define TEST_KINDS 10
+#define TEST_KINDS 11
 static inline void test_content(unsigned kind, uint8_t *p, size_t n) {
   size_t i = 0;
   switch (kind % TEST_KINDS) {
@@ -105,6 +105,13 @@ static inline void test_content(unsigned kind, uint8_t *p, size_t n) {
     break;
   case 8: /* skewed bytes without matches */
     for (; i < n; i++) p[i] = (uint8_t)(test_random() & test_random() & test_random());
+    break;
+  case 9: /* stretches of few symbols out of a range that moves, some copies */
+    while (i < n) {
+      const unsigned base = (unsigned)test_below(200), span = 1 + (unsigned)test_below(56);
+      for (size_t k = test_below(90000); k > 0 && i < n; k--) p[i++] = (uint8_t)(base + test_below(span));
+      for (size_t k = test_below(300), off = 1 + test_below(i); k > 0 && i < n && off <= i; k--, i++) p[i] = p[i - off];
+    }
     break;
   default: /* halves: noise, then the noise again */
     for (; i < n / 2; i++) p[i] = (uint8_t)test_random();

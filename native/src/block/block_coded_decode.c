@@ -20,7 +20,7 @@ typedef struct coded_decoder {
   uint8_t literal_escapes[GLYD_CODED_SEQUENCES_MAX + SLACK];
   uint8_t match_escapes[GLYD_CODED_SEQUENCES_MAX + SLACK];
   uint8_t offset_codes[GLYD_CODED_SEQUENCES_MAX];
-  uint8_t low_bytes[GLYD_CODED_SEQUENCES_MAX];
+  uint8_t low_bytes[GLYD_CODED_SEQUENCES_MAX + 1]; /* one is read past the last */
   uint8_t long_bytes[3][GLYD_CODED_LONGS_MAX];
   uint32_t longs[GLYD_CODED_LONGS_MAX];
   uint32_t offsets[GLYD_CODED_SEQUENCES_MAX + GLYD_CODED_BATCH];
@@ -81,7 +81,7 @@ glyd_status glyd_coded_block_decode(unsigned cpu, void *workspace, uint8_t *segm
   if (status != GLYD_OK) return status;
   if (flags & GLYD_CODED_FLAG_LOW) {
     status = glyd_huffman_decode_plane(cpu, &d->tables[GLYD_CODED_PLANE_LOW], &input, d->low_bytes,
-                                       GLYD_CODED_SEQUENCES_MAX, 0, &low, &n_low);
+                                       GLYD_CODED_SEQUENCES_MAX, SIZE_MAX, &low, &n_low);
     if (status != GLYD_OK) return status;
   }
   if (flags & GLYD_CODED_FLAG_LONG) {
@@ -101,14 +101,12 @@ glyd_status glyd_coded_block_decode(unsigned cpu, void *workspace, uint8_t *segm
   planes.longs = d->longs;
   planes.longs_end = d->longs + n_longs;
 
-  if (flags & GLYD_CODED_FLAG_LOW)
-    status = glyd_coded_offsets_low(codes, n_codes, low, n_low, input.at, input.end, d->offsets);
 #if defined(__x86_64__)
-  else if (cpu & GLYD_CPU_AVX2)
-    status = glyd_coded_offsets_avx2(codes, n_codes, input.at, input.end, input.readable, d->offsets);
-#endif
+  if (cpu & GLYD_CPU_AVX2)
+    status = glyd_coded_offsets_avx2(codes, n_codes, low, n_low, input.at, input.end, input.readable, d->offsets);
   else
-    status = glyd_coded_offsets_scalar(codes, n_codes, input.at, input.end, input.readable, d->offsets);
+#endif
+    status = glyd_coded_offsets_scalar(codes, n_codes, low, n_low, input.at, input.end, input.readable, d->offsets);
   if (status != GLYD_OK) return status;
   planes.offsets = d->offsets;
   planes.offsets_end = d->offsets + n_codes;

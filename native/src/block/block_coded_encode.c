@@ -9,6 +9,10 @@
 #include "match/match_double.h"
 
 #define BLOCK_SIZE ((size_t)GLYD_BLOCK_MAX)
+/* A block may start at each PIECE of content, where the statistics of literals
+ * have changed. */
+#define PIECE ((size_t)32 << 10)
+#define PIECES (GLYD_BLOCK_MAX / PIECE)
 #define LITERAL_COPY 32 /* literals are copied in pieces of this many bytes where the input allows */
 
 /* Planes of one block before they are coded; body staging. */
@@ -18,8 +22,9 @@ typedef struct block_planes {
   uint8_t literal_escapes[GLYD_CODED_SEQUENCES_MAX];
   uint8_t match_escapes[GLYD_CODED_SEQUENCES_MAX];
   uint8_t offset_codes[GLYD_CODED_SEQUENCES_MAX];
-  uint8_t low_bytes[GLYD_CODED_SEQUENCES_MAX];
+  uint8_t low_bytes[GLYD_CODED_SEQUENCES_MAX + 1];
   uint8_t longs[3][GLYD_CODED_LONGS_MAX];
+  uint32_t fresh[GLYD_CODED_SEQUENCES_MAX + 1]; /* new offsets + GLYD_CODED_OFFSET_BIAS */
   uint8_t raw_bits[GLYD_CODED_SEQUENCES_MAX * 3 + 16];
   /* every plane, the raw bits and the length table at their largest */
   uint8_t body[GLYD_HUFFMAN_PLANE_BOUND(GLYD_BLOCK_MAX) + 5 * GLYD_HUFFMAN_PLANE_BOUND(GLYD_CODED_SEQUENCES_MAX) +
@@ -31,6 +36,7 @@ typedef struct coded_encoder {
   glyd_huffman_code last[GLYD_CODED_PLANES];
   uint32_t repeat[GLYD_CODED_REPEATS];
   glyd_sequence sequences[GLYD_CODED_SEQUENCES_MAX + 2];
+  uint32_t pieces[PIECES][256]; /* counts of literals */
   block_planes planes;
 } coded_encoder;
 
@@ -81,11 +87,52 @@ GLYD_INLINE unsigned use_offset(uint32_t repeat[GLYD_CODED_REPEATS], uint32_t of
   return slot;
 }
 
-/* Write the body of the block [in, in + len), whose sequences are given, to
- * e->planes.body. Returns its end. Literals are read in pieces of LITERAL_COPY
- * bytes before in_end. */
-static uint8_t *encode_body(coded_encoder *e, const uint8_t *in, size_t len, const uint8_t *in_end,
-                            const glyd_sequence *seqs, size_t n, unsigned *flags) {
+/* Whether a Huffman coded plane of the n low offset bytes is clearly smaller
+ * than 8 bits each. */
+static int low_bytes_pay(const uint8_t *low, size_t n) {
+  if (n < 256) return 0;
+  uint32_t counts[256];
+  glyd_huffman_count(low, n, counts);
+  if (counts[low[0]] == n) return 1;
+  uint8_t length[256];
+  glyd_huffman_make_lengths(counts, length);
+  size_t bits = 0;
+  for (unsigned s = 0; s < 256; s++) bits += (size_t)counts[s] * length[s];
+  return bits / 8 + 128 + n / 32 < n;
+}
+
+/* Codes and extra bits of the n offsets in b->fresh. *low: bytes in
+ * b->low_bytes, or 0 when they are among the extra bits. */
+static void code_offsets(block_planes *b, size_t n, size_t *low, size_t *raw_len) {
+  uint8_t *lp = b->low_bytes;
+  for (size_t i = 0; i < n; i++) {
+    const uint32_t v = b->fresh[i];
+    const unsigned bits = glyd_log2_32(v) - 3;
+    b->offset_codes[i] = (uint8_t)(bits << 3 | (v >> bits & 7));
+    *lp = (uint8_t)v;
+    lp += bits >= 8;
+  }
+  *low = (size_t)(lp - b->low_bytes);
+  if (!low_bytes_pay(b->low_bytes, *low)) *low = 0;
+  glyd_bit_writer raw;
+  glyd_bit_writer_init(&raw, b->raw_bits);
+  for (size_t i = 0; i < n; i++) {
+    uint32_t v = b->fresh[i];
+    unsigned bits = b->offset_codes[i] >> 3;
+    v &= (1u << bits) - 1;
+    if (*low != 0 && bits >= 8) {
+      v >>= 8;
+      bits -= 8;
+    }
+    glyd_bit_writer_put(&raw, v, bits);
+  }
+  *raw_len = (size_t)(glyd_bit_writer_end(&raw) - b->raw_bits);
+}
+
+/* Write the body of a block of these sequences and literals to e->planes.body.
+ * Returns its end. */
+static uint8_t *encode_body(coded_encoder *e, const glyd_sequence *seqs, size_t n, const uint8_t *literals,
+                            size_t n_literals, unsigned *flags) {
   block_planes *const b = &e->planes;
   uint8_t table[GLYD_CODED_LENGTHS], code_of[256];
   *flags = 0;
@@ -102,19 +149,11 @@ static uint8_t *encode_body(coded_encoder *e, const uint8_t *in, size_t len, con
     for (unsigned k = 0; k < GLYD_CODED_LENGTHS; k++) code_of[GLYD_CODED_MATCH_MIN + k] = (uint8_t)k;
   }
 
-  const uint8_t *ip = in;
-  uint8_t *lit = b->literals, *lesc = b->literal_escapes, *mesc = b->match_escapes, *oc = b->offset_codes;
+  uint8_t *lesc = b->literal_escapes, *mesc = b->match_escapes;
   size_t longs = 0;
-  glyd_bit_writer raw;
-  glyd_bit_writer_init(&raw, b->raw_bits);
+  uint32_t *fresh = b->fresh;
   for (size_t i = 0; i < n; i++) {
     const uint32_t ll = seqs[i].literals, ml = seqs[i].length, offset = seqs[i].offset;
-    if (GLYD_LIKELY(ll <= LITERAL_COPY && in_end - ip >= LITERAL_COPY))
-      memcpy(lit, ip, LITERAL_COPY);
-    else
-      memcpy(lit, ip, ll);
-    lit += ll;
-    ip += ll + ml;
     const unsigned slot = use_offset(e->repeat, offset);
     unsigned command = slot << 6;
     if (ll < GLYD_CODED_LITERALS_ESCAPE) {
@@ -141,33 +180,168 @@ static uint8_t *encode_body(coded_encoder *e, const uint8_t *in, size_t len, con
       }
     }
     b->commands[i] = (uint8_t)command;
-    if (slot == GLYD_CODED_REPEATS) {
-      const uint32_t v = offset + GLYD_CODED_OFFSET_BIAS;
-      const unsigned bits = glyd_log2_32(v) - 3;
-      *oc++ = (uint8_t)(bits << 3 | (v >> bits & 7));
-      glyd_bit_writer_put(&raw, v & ((1u << bits) - 1), bits);
-    }
+    *fresh = offset + GLYD_CODED_OFFSET_BIAS;
+    fresh += slot == GLYD_CODED_REPEATS;
   }
-  const size_t rest = (size_t)(in + len - ip);
-  memcpy(lit, ip, rest);
-  lit += rest;
 
-  out = glyd_huffman_encode_plane(out, b->literals, (size_t)(lit - b->literals), &e->last[GLYD_CODED_PLANE_LITERALS]);
+  out = glyd_huffman_encode_plane(out, literals, n_literals, &e->last[GLYD_CODED_PLANE_LITERALS]);
   out = glyd_huffman_encode_plane(out, b->commands, n, &e->last[GLYD_CODED_PLANE_COMMANDS]);
   out = glyd_huffman_encode_plane(out, b->literal_escapes, (size_t)(lesc - b->literal_escapes),
                                   &e->last[GLYD_CODED_PLANE_LITERAL_ESCAPES]);
   out = glyd_huffman_encode_plane(out, b->match_escapes, (size_t)(mesc - b->match_escapes),
                                   &e->last[GLYD_CODED_PLANE_MATCH_ESCAPES]);
-  out = glyd_huffman_encode_plane(out, b->offset_codes, (size_t)(oc - b->offset_codes),
-                                  &e->last[GLYD_CODED_PLANE_OFFSETS]);
+  const size_t n_fresh = (size_t)(fresh - b->fresh);
+  size_t low, raw_len;
+  code_offsets(b, n_fresh, &low, &raw_len);
+  out = glyd_huffman_encode_plane(out, b->offset_codes, n_fresh, &e->last[GLYD_CODED_PLANE_OFFSETS]);
+  if (low != 0) {
+    *flags |= GLYD_CODED_FLAG_LOW;
+    out = glyd_huffman_encode_plane(out, b->low_bytes, low, &e->last[GLYD_CODED_PLANE_LOW]);
+  }
   if (longs != 0) {
     *flags |= GLYD_CODED_FLAG_LONG;
     for (unsigned k = 0; k < 3; k++)
       out = glyd_huffman_encode_plane(out, b->longs[k], longs, &e->last[GLYD_CODED_PLANE_LONG + k]);
   }
-  const size_t raw_len = (size_t)(glyd_bit_writer_end(&raw) - b->raw_bits);
   memcpy(out, b->raw_bits, raw_len);
   return out + raw_len;
+}
+
+typedef struct block_output {
+  uint8_t *at, *end;
+} block_output;
+
+static glyd_status put_envelope(block_output *o, unsigned type, size_t size, const uint8_t *body, size_t body_len) {
+  uint8_t head[8];
+  head[0] = (uint8_t)type;
+  const size_t head_len = (size_t)(glyd_put_varint(glyd_put_varint(head + 1, size), body_len) - head);
+  const size_t room = (size_t)(o->end - o->at);
+  if (room < head_len || room - head_len < body_len) return GLYD_E_BUFFER;
+  memcpy(o->at, head, head_len);
+  memcpy(o->at + head_len, body, body_len);
+  o->at += head_len + body_len;
+  return GLYD_OK;
+}
+
+/* Append the block of this content (or a raw one, if that is not smaller). */
+static glyd_status put_block(coded_encoder *e, block_output *o, const uint8_t *content, size_t size,
+                             const glyd_sequence *seqs, size_t n, const uint8_t *literals, size_t n_literals) {
+  uint32_t repeat[GLYD_CODED_REPEATS];
+  memcpy(repeat, e->repeat, sizeof repeat);
+  unsigned flags;
+  const uint8_t *body = e->planes.body;
+  const size_t body_len = (size_t)(encode_body(e, seqs, n, literals, n_literals, &flags) - body);
+  if (body_len < size) return put_envelope(o, GLYD_BLOCK_CODED | flags, size, body, body_len);
+  memcpy(e->repeat, repeat, sizeof repeat);
+  for (unsigned k = 0; k < GLYD_CODED_PLANES; k++) e->last[k].valid = 0; /* readers never see those tables */
+  return put_envelope(o, GLYD_BLOCK_RAW, size, content, size);
+}
+
+/* log2 of v in 1/256, from a table of the upper bits: integers only, so that
+ * decisions are the same everywhere. */
+static uint32_t log2_256(uint32_t v) {
+  static const uint8_t fraction[64] = {0,   6,   11,  17,  22,  28,  33,  38,  44,  49,  54,  59,  63,  68,  73,  78,
+                                       82,  87,  92,  96,  100, 105, 109, 113, 118, 122, 126, 130, 134, 138, 142, 146,
+                                       150, 154, 157, 161, 165, 169, 172, 176, 179, 183, 186, 190, 193, 197, 200, 203,
+                                       207, 210, 213, 216, 220, 223, 226, 229, 232, 235, 238, 241, 244, 247, 250, 253};
+  if (v < 2) return 0;
+  const unsigned k = glyd_log2_32(v);
+  return k * 256 + fraction[(k < 6 ? v << (6 - k) : v >> (k - 6)) & 63];
+}
+
+/* Bits that n symbols with these counts take, at the least. */
+static uint64_t entropy_bits(const uint32_t counts[256], size_t n) {
+  uint64_t sum = (uint64_t)n * log2_256((uint32_t)n);
+  for (unsigned s = 0; s < 256; s++)
+    if (counts[s] != 0) sum -= (uint64_t)counts[s] * log2_256(counts[s]);
+  return sum >> 8;
+}
+
+#define SPLIT_BITS 2400u                 /* tables, sizes and envelope of one more block */
+#define SPLIT_LITERALS ((size_t)8 << 10) /* fewer in a block are not worth looking at */
+
+typedef struct block_cut {
+  size_t sequence; /* first one of the block; its literals begin before by */
+  size_t skip;     /* this many bytes */
+  size_t content;  /* position in the content */
+  size_t literal;  /* and among the literals */
+} block_cut;
+
+/* Best cuts of pieces [first, first + n), n a power of two: sets wanted[i] for
+ * pieces that start a block (first excepted), returns the bits of the literals.
+ * counts gets the sum over the pieces. */
+static uint64_t best_cuts(const uint32_t piece[PIECES][256], size_t first, size_t n, uint32_t counts[256],
+                          uint8_t wanted[PIECES]) {
+  size_t total = 0;
+  if (n == 1) {
+    memcpy(counts, piece[first], 256 * sizeof *counts);
+    for (unsigned s = 0; s < 256; s++) total += counts[s];
+    return entropy_bits(counts, total);
+  }
+  uint32_t right[256];
+  uint64_t apart = best_cuts(piece, first, n / 2, counts, wanted);
+  apart += best_cuts(piece, first + n / 2, n / 2, right, wanted) + SPLIT_BITS;
+  for (unsigned s = 0; s < 256; s++) total += counts[s] += right[s];
+  const uint64_t joined = entropy_bits(counts, total);
+  if (joined <= apart) {
+    memset(wanted + first + 1, 0, n - 1);
+    return joined;
+  }
+  wanted[first + n / 2] = 1;
+  return apart;
+}
+
+/* Code e->sequences, n of them, as one block or several. */
+static glyd_status put_blocks(coded_encoder *e, block_output *o, const uint8_t *content, size_t size,
+                              const uint8_t *in_end, size_t n) {
+  /* Gather the literals, and where pieces may be cut. */
+  glyd_sequence *const seqs = e->sequences;
+  uint8_t *lit = e->planes.literals;
+  const uint8_t *ip = content;
+  block_cut cuts[PIECES + 1];
+  size_t n_cuts = 1;
+  const uint8_t *next = content + PIECE;
+  cuts[0] = (block_cut){0, 0, 0, 0};
+  for (size_t i = 0; i <= n; i++) {
+    const size_t ll = i < n ? seqs[i].literals : (size_t)(content + size - ip), ml = i < n ? seqs[i].length : 0;
+    if (GLYD_LIKELY(ll <= LITERAL_COPY && in_end - ip >= LITERAL_COPY))
+      memcpy(lit, ip, LITERAL_COPY);
+    else
+      memcpy(lit, ip, ll);
+    while (GLYD_UNLIKELY(ip + ll >= next)) { /* at next, or before this sequence if next is in a match */
+      const size_t skip = next > ip ? (size_t)(next - ip) : 0;
+      const size_t at = (size_t)(ip - content) + skip;
+      if (at != cuts[n_cuts - 1].content && at < size)
+        cuts[n_cuts++] = (block_cut){i, skip, at, (size_t)(lit - e->planes.literals) + skip};
+      next += PIECE;
+    }
+    lit += ll;
+    ip += ll + ml;
+  }
+  const size_t n_literals = (size_t)(lit - e->planes.literals);
+  cuts[n_cuts] = (block_cut){n, 0, size, n_literals};
+
+  uint8_t wanted[PIECES] = {0};
+  if (n_literals >= SPLIT_LITERALS && n_cuts > 1) {
+    uint32_t counts[256];
+    memset(e->pieces, 0, sizeof e->pieces);
+    for (size_t k = 0; k < n_cuts; k++)
+      glyd_huffman_count(e->planes.literals + cuts[k].literal, cuts[k + 1].literal - cuts[k].literal, e->pieces[k]);
+    best_cuts(e->pieces, 0, PIECES, counts, wanted);
+  }
+  size_t taken = 0;
+  for (size_t from = 0, to; from < n_cuts; from = to) {
+    for (to = from + 1; to < n_cuts && !wanted[to];) to++;
+    const block_cut *a = &cuts[from], *z = &cuts[to];
+    /* What blocks before have taken of the first sequence's literals. */
+    if (a->sequence < n) seqs[a->sequence].literals -= (uint32_t)(a->skip - taken);
+    taken = z->sequence == a->sequence ? a->skip : 0;
+    const glyd_status status =
+        put_block(e, o, content + a->content, z->content - a->content, seqs + a->sequence, z->sequence - a->sequence,
+                  e->planes.literals + a->literal, z->literal - a->literal);
+    if (status != GLYD_OK) return status;
+  }
+  return GLYD_OK;
 }
 
 glyd_status glyd_coded_segment_encode(const glyd_lz_config *config, void *workspace, const uint8_t *in, size_t len,
@@ -178,44 +352,19 @@ glyd_status glyd_coded_segment_encode(const glyd_lz_config *config, void *worksp
   memcpy(e->repeat, repeat_start, sizeof repeat_start);
   for (unsigned k = 0; k < GLYD_CODED_PLANES; k++) e->last[k].valid = 0;
   glyd_match_double_reset(&e->finder, (uint8_t *)workspace + round_up(sizeof *e), len);
-  uint8_t *op = out;
-  uint8_t *const oend = out + cap;
-  for (size_t start = 0; start < len;) {
-    const size_t size = len - start < BLOCK_SIZE ? len - start : BLOCK_SIZE;
+  block_output o = {out, out + cap};
+  for (size_t start = 0, size; start < len; start += size) {
+    size = len - start < BLOCK_SIZE ? len - start : BLOCK_SIZE;
     const uint8_t *const block = in + start;
-    uint8_t head[8];
-    const uint8_t *body;
-    size_t body_len;
+    glyd_status status;
     if (memcmp(block, block + 1, size - 1) == 0) {
-      head[0] = GLYD_BLOCK_FILL;
-      body = block;
-      body_len = 1;
+      status = put_envelope(&o, GLYD_BLOCK_FILL, size, block, 1);
     } else {
-      size_t n = glyd_match_double_parse(&e->finder, in, start, start + size, e->sequences);
-      uint32_t repeat[GLYD_CODED_REPEATS];
-      memcpy(repeat, e->repeat, sizeof repeat);
-      unsigned flags;
-      body = e->planes.body;
-      body_len = (size_t)(encode_body(e, block, size, in + len, e->sequences, n, &flags) - body);
-      head[0] = (uint8_t)(GLYD_BLOCK_CODED | flags);
-      if (body_len >= size) {
-        head[0] = GLYD_BLOCK_RAW;
-        body = block;
-        body_len = size;
-        memcpy(e->repeat, repeat, sizeof repeat);
-        /* Readers never see the tables of this block. */
-        for (unsigned k = 0; k < GLYD_CODED_PLANES; k++) e->last[k].valid = 0;
-      }
+      const size_t n = glyd_match_double_parse(&e->finder, in, start, start + size, e->sequences);
+      status = put_blocks(e, &o, block, size, in + len, n);
     }
-    uint8_t *hp = glyd_put_varint(head + 1, size);
-    hp = glyd_put_varint(hp, body_len);
-    const size_t head_len = (size_t)(hp - head);
-    if ((size_t)(oend - op) < head_len || (size_t)(oend - op) - head_len < body_len) return GLYD_E_BUFFER;
-    memcpy(op, head, head_len);
-    memcpy(op + head_len, body, body_len);
-    op += head_len + body_len;
-    start += size;
+    if (status != GLYD_OK) return status;
   }
-  *out_len = (size_t)(op - out);
+  *out_len = (size_t)(o.at - out);
   return GLYD_OK;
 }

@@ -17,38 +17,18 @@ const uint64_t glyd_coded_offset_entry[256] = {
     CODE8(192u), BAD8,        BAD8,        BAD8,        BAD8,        BAD8,        BAD8,        BAD8};
 _Static_assert(GLYD_CODED_OFFSET_CODES == 200, "25 rows of good codes");
 
-glyd_status glyd_coded_offsets_scalar(const uint8_t *codes, size_t n, const uint8_t *raw, const uint8_t *raw_end,
-                                      const uint8_t *readable, uint32_t *out) {
+#define PARAMETERS                                                                                              \
+  const uint8_t *codes, size_t n, const uint8_t *low, size_t n_low, const uint8_t *raw, const uint8_t *raw_end, \
+      const uint8_t *readable, uint32_t *out
+
+glyd_status glyd_coded_offsets_scalar(PARAMETERS) {
+  if (low != NULL) return glyd_coded_read_offsets_low(codes, n, low, n_low, raw, raw_end, readable, out);
   return glyd_coded_read_offsets(codes, n, raw, raw_end, readable, out);
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx2,bmi,bmi2"))) glyd_status glyd_coded_offsets_avx2(const uint8_t *codes, size_t n,
-                                                                             const uint8_t *raw, const uint8_t *raw_end,
-                                                                             const uint8_t *readable, uint32_t *out) {
+__attribute__((target("avx2,bmi,bmi2"))) glyd_status glyd_coded_offsets_avx2(PARAMETERS) {
+  if (low != NULL) return glyd_coded_read_offsets_low(codes, n, low, n_low, raw, raw_end, readable, out);
   return glyd_coded_read_offsets(codes, n, raw, raw_end, readable, out);
 }
 #endif
-
-glyd_status glyd_coded_offsets_low(const uint8_t *codes, size_t n, const uint8_t *low, size_t n_low, const uint8_t *raw,
-                                   const uint8_t *raw_end, uint32_t *out) {
-  size_t pos = 0;
-  const size_t limit = (size_t)(raw_end - raw) * 8;
-  const uint8_t *const low_end = low + n_low;
-  for (size_t i = 0; i < n; i++) {
-    if (pos > limit) return GLYD_E_CORRUPT;
-    uint64_t v = glyd_load64_until(raw + (pos >> 3), raw_end) >> (pos & 7), e = glyd_coded_offset_entry[codes[i]];
-    unsigned bits = (unsigned)(e & 31);
-    uint32_t x;
-    if (bits >= 8) {
-      if (low == low_end) return GLYD_E_CORRUPT;
-      bits -= 8;
-      x = ((uint32_t)v & ((1u << bits) - 1)) << 8 | *low++;
-    } else {
-      x = (uint32_t)v & ((1u << bits) - 1);
-    }
-    out[i] = (uint32_t)(e >> 8) + x;
-    pos += bits;
-  }
-  return (pos + 7) >> 3 == limit >> 3 && low == low_end ? GLYD_OK : GLYD_E_CORRUPT;
-}

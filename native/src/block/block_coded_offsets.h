@@ -46,15 +46,35 @@ GLYD_INLINE glyd_status glyd_coded_read_offsets(const uint8_t *codes, size_t n, 
   return (pos + 7) >> 3 == limit >> 3 ? GLYD_OK : GLYD_E_CORRUPT;
 }
 
-glyd_status glyd_coded_offsets_scalar(const uint8_t *codes, size_t n, const uint8_t *raw, const uint8_t *raw_end,
-                                      const uint8_t *readable, uint32_t *out);
-#if defined(__x86_64__)
-glyd_status glyd_coded_offsets_avx2(const uint8_t *codes, size_t n, const uint8_t *raw, const uint8_t *raw_end,
-                                    const uint8_t *readable, uint32_t *out);
-#endif
+/* The same with a plane of low bytes, readable up to n bytes whatever n_low. */
+GLYD_INLINE glyd_status glyd_coded_read_offsets_low(const uint8_t *codes, size_t n, const uint8_t *low, size_t n_low,
+                                                    const uint8_t *raw, const uint8_t *raw_end, const uint8_t *readable,
+                                                    uint32_t *out) {
+  size_t pos = 0;
+  const size_t limit = (size_t)(raw_end - raw) * 8, load_end = (size_t)(readable - raw);
+  const uint8_t *const low_end = low + n_low;
+  for (size_t i = 0; i < n; i++) {
+    if (GLYD_UNLIKELY(pos > limit)) return GLYD_E_CORRUPT;
+    const uint8_t *at = raw + (pos >> 3);
+    uint64_t v =
+        (GLYD_LIKELY((pos >> 3) + 8 <= load_end) ? glyd_load64(at) : glyd_load64_until(at, readable)) >> (pos & 7);
+    const uint64_t e = glyd_coded_offset_entry[codes[i]];
+    const unsigned bits = (unsigned)(e & 31), has_low = bits >= 8, shift = has_low << 3, take = bits - shift;
+    uint32_t x = ((uint32_t)v & ((1u << take) - 1)) << shift | (*low & (0u - has_low));
+    low += has_low;
+    out[i] = (uint32_t)(e >> 8) + x;
+    pos += take;
+  }
+  return (pos + 7) >> 3 == limit >> 3 && low == low_end ? GLYD_OK : GLYD_E_CORRUPT;
+}
 
-/* The same with a plane of low bytes. */
-glyd_status glyd_coded_offsets_low(const uint8_t *codes, size_t n, const uint8_t *low, size_t n_low, const uint8_t *raw,
-                                   const uint8_t *raw_end, uint32_t *out);
+/* low: NULL without a plane of low bytes. */
+glyd_status glyd_coded_offsets_scalar(const uint8_t *codes, size_t n, const uint8_t *low, size_t n_low,
+                                      const uint8_t *raw, const uint8_t *raw_end, const uint8_t *readable,
+                                      uint32_t *out);
+#if defined(__x86_64__)
+glyd_status glyd_coded_offsets_avx2(const uint8_t *codes, size_t n, const uint8_t *low, size_t n_low,
+                                    const uint8_t *raw, const uint8_t *raw_end, const uint8_t *readable, uint32_t *out);
+#endif
 
 #endif

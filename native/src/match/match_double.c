@@ -39,6 +39,9 @@ void glyd_match_double_reset(glyd_match_double *m, void *memory, size_t len) {
 #define SLOT(h, bits) ((h) >> (64 - (bits)))
 #define ENTRY(h, bits, pos) ((uint32_t)(pos) << TAG_BITS | ((uint32_t)((h) >> (64 - TAG_BITS - (bits))) & TAG_MASK))
 
+/* What a match saves less what its offset costs, in units of about two bits. */
+GLYD_INLINE int gain(size_t len, size_t off) { return (int)(len * 4) - (int)glyd_log2_32((uint32_t)off + 1); }
+
 size_t glyd_match_double_parse(glyd_match_double *m, const uint8_t *segment, size_t start, size_t end,
                                glyd_sequence *seqs) {
   uint32_t *const L = m->long_table, *const S = m->short_table;
@@ -95,7 +98,8 @@ size_t glyd_match_double_parse(glyd_match_double *m, const uint8_t *segment, siz
     ip += ((size_t)(ip - anchor) >> 8) + 1;
     continue;
   found:
-    if (ip + 1 < ilimit) {
+    /* Lazy steps: a match one byte on that is clearly better takes over. */
+    while (ip + 1 < ilimit) {
       const uint8_t *q = ip + 1;
       size_t qpos = (size_t)(q - segment);
       uint64_t w = glyd_load64(q), a = HASH_LONG(w), b = HASH_SHORT(w);
@@ -112,12 +116,10 @@ size_t glyd_match_double_parse(glyd_match_double *m, const uint8_t *segment, siz
         bm = 4 + glyd_match_count(q + 4, q + 4 - ob, iend);
         bo = ob;
       }
-      if (bm != 0 && (int)(bm * 4) - (int)glyd_log2_32((uint32_t)bo + 1) >
-                         (int)(ml * 4) - (int)glyd_log2_32((uint32_t)off + 1) + 4) {
-        ip = q;
-        ml = bm;
-        off = bo;
-      }
+      if (bm == 0 || gain(bm, bo) <= gain(ml, off)) break;
+      ip = q;
+      ml = bm;
+      off = bo;
     }
     if (off != r0) {
       r1 = r0;
