@@ -32,8 +32,9 @@ def test_names():
 
 
 def test_import_takes_no_time():
-    code = "import time; t = time.perf_counter(); import glyd; print(time.perf_counter() - t)"
-    times = [float(run(code).stdout) for _ in range(7)]
+    # CPU time: other work on the machine must not fail this
+    code = "import time; t = time.process_time(); import glyd; print(time.process_time() - t)"
+    times = [float(run(code).stdout) for _ in range(9)]
     assert statistics.median(times) < 0.050, times
 
 

@@ -10,6 +10,8 @@ import multiprocessing
 import os
 import pickle
 import random
+import subprocess
+import sys
 import threading
 import time
 
@@ -178,15 +180,21 @@ def test_objects_do_not_pretend_to_travel():
             pickle.dumps(thing)
 
 
-def test_no_thread_is_left(text):
-    if not os.path.isdir("/proc/self/task"):
-        pytest.skip("counts threads the way Linux shows them")
-    before = len(os.listdir("/proc/self/task"))
-    c, d = glyd.Compressor(threads=4, segment_size=1 << 13), glyd.Decompressor(threads=4)
-    frame = c.compress(text) + c.flush()
-    assert d.decompress(frame) == text
-    glyd.decompress(frame, threads=4)
-    f = glyd.open(io.BytesIO(frame), threads=4)
-    f.seek(5)
-    f.read()
-    assert len(os.listdir("/proc/self/task")) == before
+NO_THREADS = """
+import io, os, glyd
+text = bytes(range(256)) * 2000
+c, d = glyd.Compressor(threads=4, segment_size=1 << 13), glyd.Decompressor(threads=4)
+frame = c.compress(text) + c.flush()
+assert d.decompress(frame) == text
+assert glyd.decompress(frame, threads=4) == text
+f = glyd.open(io.BytesIO(frame), threads=4)
+f.seek(5)
+assert f.read() == text[5:]
+print(len(os.listdir("/proc/self/task")))
+"""
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts threads the way Linux shows them")
+def test_no_thread_is_left():
+    run = subprocess.run([sys.executable, "-c", NO_THREADS], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["1"]
