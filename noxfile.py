@@ -339,11 +339,13 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Print speed and size beside lz4 and zstd: nox -s bench [-- FOLDER]."""
+    """Print speed and size beside lz4 and zstd: nox -s bench [-- [FOLDER] [--seconds S …]]."""
     wheels = wheels_for(session, "cli")
     session.install("--force-reinstall", "--no-deps", *map(str, wheels))
     session.install(str(wheels[0]), f"{wheels[1]}[bench]")
-    folder = Path(session.posargs[0] if session.posargs else os.environ.get("GLYD_BENCH_CORPUS", ""))
+    options = [*session.posargs]
+    named = options and not options[0].startswith("-")
+    folder = Path(options.pop(0) if named else os.environ.get("GLYD_BENCH_CORPUS", ""))
     data = Path(session.create_tmp()) / "data"
     shutil.rmtree(data, ignore_errors=True)
     data.mkdir()
@@ -357,7 +359,7 @@ def bench(session: nox.Session) -> None:
                 shutil.copyfileobj(source, out)
         if not any(data.iterdir()):
             data = folder
-    session.run("python", "-m", "glyd_cli.bench", str(data), "--markdown", *session.posargs[1:])
+    session.run("python", "-m", "glyd_cli.bench", str(data), "--markdown", *options)
 
 
 @nox.session(reuse_venv=False)
