@@ -51,9 +51,9 @@ class Header:
         check = source.number(4, "header check")
         source.require(check == xxh3_64(hashed) % (1 << 32), f"header check {check:#x}")
 
-        if flags & 0xE0:
+        if flags & 0xE0 or flags & 3 == 3:
             raise FormatError("feature", start, f"flags {flags:#x}")
-        source.require(flags & 3 != 3, "segment check 3")
+        source.require(self.content_size is None or self.content_size < 1 << 63, f"content size {self.content_size}")
         source.require(bool(flags & 12), "neither content size nor trailer")
         source.require(10 <= segment_log <= 30, f"segment log {segment_log}")
         self.check_size = (0, 4, 8)[flags & 3]
