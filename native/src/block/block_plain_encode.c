@@ -18,39 +18,40 @@
 /* What a level does; constant in each instance of the parser. */
 typedef struct parse_rules {
   unsigned block_log;  /* content bytes of a block */
-  unsigned table_log;  /* most buckets */
-  unsigned ways;       /* entries a bucket, 1 or 2 */
+  unsigned table_log;  /* log of the most buckets */
   unsigned hash_bytes; /* bytes hashed: the shortest match found */
   unsigned far_min;    /* shortest match from 2^16 bytes back on */
   unsigned skip_log;   /* misses before the stride grows by one */
+  int lazy;            /* look one position further */
+  int repeat;          /* look for the last distance after a match */
   uint32_t window;     /* longest distance */
 } parse_rules;
 
-static const parse_rules rules_turbo = {17, 13, 1, 8, 8, 5, 65535};
-static const parse_rules rules_fast = {17, 13, 1, 6, 7, 5, 65535};
-static const parse_rules rules_default = {17, 15, 2, 6, 7, 5, (1u << 20) - 1};
+static const parse_rules rules_turbo = {17, 13, 8, 8, 5, 0, 0, 65535};
+static const parse_rules rules_fast = {17, 13, 6, 7, 5, 0, 0, 65535};
+static const parse_rules rules_default = {17, 15, 6, 7, 5, 1, 1, (1u << 18) - 1};
 
 static const parse_rules *rules_of(int level) {
   return level <= GLYD_LEVEL_TURBO ? &rules_turbo : level == GLYD_LEVEL_FAST ? &rules_fast : &rules_default;
 }
 
-/* Sequence: offset in 24 bits, literal length in 20, match length in 20. */
-typedef uint64_t sequence;
-#define SEQUENCE(off, ll, ml) ((uint64_t)(off) | (uint64_t)(ll) << 24 | (uint64_t)(ml) << 44)
-#define SEQUENCE_OFF(s) ((uint32_t)(s)&0xFFFFFFu)
-#define SEQUENCE_LL(s) ((uint32_t)((s) >> 24) & 0xFFFFFu)
-#define SEQUENCE_ML(s) ((uint32_t)((s) >> 44))
-
 /* Views of the workspace. In a block of B bytes there are at most B / 4
- * sequences, as no match is shorter, and 3 bytes of long length for 255 bytes. */
+ * sequences, as no match is shorter, and 3 bytes of long length for 255 bytes.
+ * The parse fills distance, length, count, token (literal length only),
+ * literal, ll and longs; lay_out the others and the rest of token. */
 typedef struct planes {
   uint32_t *table;
-  sequence *seq;
+  uint32_t *distance; /* of each sequence; the one before the first is 1 */
+  uint8_t *length;    /* of each match, at most 255 */
+  uint32_t *count;    /* matches of each length */
   uint8_t *literal, *offset, *token, *ll, *ml, *far, *longs;
   size_t n_seq, n_literal, n_offset, n_ll, n_ml, n_far, n_longs;
 } planes;
 
-static size_t table_bytes(const parse_rules *rules, size_t log) { return (size_t)rules->ways << (log + 2); }
+/* Keeps the compiler from turning arithmetic on v into branches. */
+#define GLYD_OPAQUE(v) __asm__("" : "+r"(v))
+
+static size_t table_bytes(size_t log) { return sizeof(uint32_t) << log; }
 
 /* Buckets for an input: one for every second byte, so that small inputs do
  * not pay for clearing a large table. */
@@ -71,8 +72,11 @@ static void *carve(uint8_t *base, size_t *at, size_t size) {
  * for copies and stores past the end of what counts. */
 static size_t planes_bind(planes *p, uint8_t *base, const parse_rules *rules) {
   size_t block = (size_t)1 << rules->block_log, at = 0;
-  p->table = carve(base, &at, table_bytes(rules, rules->table_log));
-  p->seq = carve(base, &at, block / 4 * sizeof(sequence));
+  p->table = carve(base, &at, table_bytes(rules->table_log));
+  p->distance = carve(base, &at, (block / 4 + 1) * sizeof(uint32_t));
+  if (base) *p->distance++ = 1;
+  p->length = carve(base, &at, block / 4);
+  p->count = carve(base, &at, 256 * sizeof(uint32_t));
   p->literal = carve(base, &at, block + 64);
   p->offset = carve(base, &at, block / 2 + 64);
   p->token = carve(base, &at, block / 4);
@@ -88,93 +92,144 @@ size_t glyd_plain_encode_workspace(const glyd_lz_config *config) {
   return planes_bind(&p, NULL, rules_of(config->level));
 }
 
-GLYD_INLINE void bucket_put(const parse_rules *rules, uint32_t *table, unsigned log, const uint8_t *base,
-                            const uint8_t *at) {
+/* Put an entry in its place; returns the one that was there. */
+GLYD_INLINE uint32_t bucket_put(uint32_t *table, unsigned shift, uint64_t hash, uint32_t entry) {
+  uint32_t *bucket = table + (hash >> shift), old = *bucket;
+  *bucket = entry;
+  return old;
+}
+
+GLYD_INLINE void insert(const parse_rules *rules, uint32_t *table, unsigned shift, const uint8_t *base,
+                        const uint8_t *at, const uint8_t *limit) {
+  if (at > limit) return;
   uint64_t h = glyd_bucket_hash(glyd_load64(at), rules->hash_bytes);
-  uint32_t *bucket = table + (size_t)glyd_bucket_index(h, log) * rules->ways;
-  uint32_t entry = glyd_bucket_entry(h, log, (size_t)(at - base));
-  if (rules->ways == 2) bucket[1] = bucket[0];
-  bucket[0] = entry;
+  bucket_put(table, shift, h, glyd_bucket_entry(h, (size_t)(at - base)));
 }
 
-/* Length of the match d bytes back, 0 when it is too short for its distance. */
-GLYD_INLINE size_t match_at(const parse_rules *rules, const uint8_t *ip, uint64_t v, uint32_t d, const uint8_t *end) {
-  uint64_t x = glyd_load64(ip - d) ^ v;
-  size_t m = x ? glyd_ctz64(x) >> 3 : 8 + glyd_bucket_count(ip + 8, ip + 8 - d, end);
-  return m >= (d < 65536 ? rules->hash_bytes : rules->far_min) ? m : 0;
+/* What the parse of a block takes over from the block before. */
+typedef struct parse_state {
+  unsigned shift;  /* of hashes, to table indices */
+  uint32_t window; /* longest distance */
+  int repeat;      /* look for the last distance after a match */
+} parse_state;
+
+/* Where the planes that the parse fills have got to. */
+typedef struct parse_out {
+  size_t n;
+  uint8_t *literal, *ll, *longs;
+} parse_out;
+
+/* Append a sequence: ll literals at lit (16 bytes at its end can be read), then
+ * m bytes from d back. */
+GLYD_INLINE void emit(planes *p, parse_out *o, const uint8_t *lit, size_t ll, size_t m, uint32_t d) {
+  glyd_copy16(o->literal, lit);
+  for (size_t i = 16; i < ll; i += 16) glyd_copy16(o->literal + i, lit + i);
+  o->literal += ll;
+  size_t m_short = m < 255 ? m : 255;
+  p->distance[o->n] = d;
+  p->length[o->n] = (uint8_t)m_short;
+  p->count[m_short]++;
+  p->token[o->n] = (uint8_t)(ll < 7 ? ll : 7);
+  *o->ll = (uint8_t)((ll < 255 ? ll : 255) - 7);
+  o->ll += ll >= 7;
+  o->n++;
+  if (GLYD_UNLIKELY(ll >= 255)) o->longs = glyd_put_varint(o->longs, ll - 255);
+  if (GLYD_UNLIKELY(m >= 255)) o->longs = glyd_put_varint(o->longs, m - 255);
 }
 
-/* Parse in[from..to) into p->seq and p->literal. */
-GLYD_INLINE void parse_block(const parse_rules *rules, planes *p, unsigned log, const uint8_t *base,
+/* Parse in[from..to): fills p->distance, length, count, token, literal, ll,
+ * longs. */
+GLYD_INLINE void parse_block(const parse_rules *rules, planes *p, const parse_state *state, const uint8_t *base,
                              const uint8_t *from, const uint8_t *to) {
   const uint8_t *ip = from, *anchor = from;
   uint32_t *table = p->table;
-  sequence *seq = p->seq;
-  uint8_t *lit = p->literal;
+  const uint32_t window = state->window;
+  const unsigned shift = state->shift;
+  const int repeat = rules->repeat && state->repeat;
+  parse_out o = {0, p->literal, p->ll, p->longs};
+  memset(p->count, 0, 256 * sizeof *p->count);
   if (to - from > PARSE_MARGIN) {
     const uint8_t *limit = to - PARSE_MARGIN;
-    while (ip <= limit) {
-      uint64_t v = glyd_load64(ip);
-      uint64_t h = glyd_bucket_hash(v, rules->hash_bytes);
-      uint32_t *bucket = table + (size_t)glyd_bucket_index(h, log) * rules->ways;
-      uint32_t entry = glyd_bucket_entry(h, log, (size_t)(ip - base));
-      uint32_t d0 = entry - bucket[0], d1 = 0;
-      if (rules->ways == 2) {
-        d1 = entry - bucket[1];
-        bucket[1] = bucket[0];
-      }
-      bucket[0] = entry;
-      size_t m = 0;
-      uint32_t d = 0;
-      if ((d0 - 1 < rules->window) | (rules->ways == 2 && d1 - 1 < rules->window)) {
-        if (d0 - 1 < rules->window) {
-          m = match_at(rules, ip, v, d0, to);
-          d = d0;
-        }
-        if (rules->ways == 2 && d1 - 1 < rules->window) {
-          size_t m1 = match_at(rules, ip, v, d1, to);
-          if (m1 > m + (d1 >= 65536 && d < 65536)) {
-            m = m1;
-            d = d1;
-          }
-        }
-      }
-      if (m == 0) {
+    while (ip < limit) {
+      uint64_t h = glyd_bucket_hash(glyd_load64(ip), rules->hash_bytes);
+      uint32_t entry = glyd_bucket_entry(h, (size_t)(ip - base));
+      uint32_t d = entry - bucket_put(table, shift, h, entry);
+      if (GLYD_LIKELY(d - 1 >= window)) {
         ip += ((size_t)(ip - anchor) >> rules->skip_log) + 1;
         continue;
       }
-      while (ip > anchor && ip - base > (ptrdiff_t)d && ip[-1] == ip[-1 - (ptrdiff_t)d]) {
-        ip--;
-        m++;
+      size_t m = glyd_bucket_count16(ip, ip - d);
+      if (rules->lazy) {
+        /* the next position may have a longer match; whether is hard to
+         * predict, so it is looked at without a branch */
+        uint64_t h1 = glyd_bucket_hash(glyd_load64(ip + 1), rules->hash_bytes);
+        uint32_t entry1 = glyd_bucket_entry(h1, (size_t)(ip - base) + 1);
+        uint32_t d1 = entry1 - bucket_put(table, shift, h1, entry1), valid = 0u - (d1 - 1 < window);
+        GLYD_OPAQUE(valid);
+        d1 &= valid;
+        size_t m1 = glyd_bucket_count16(ip + 1, ip + 1 - d1) & valid;
+        uint32_t better = 0u - (m1 > m);
+        GLYD_OPAQUE(better);
+        d = (d1 & better) | (d & ~better);
+        m = (m1 & better) | (m & ~better);
+        ip += better & 1;
       }
-      size_t ll = (size_t)(ip - anchor);
-      for (size_t i = 0; i < ll; i += 16) glyd_copy16(lit + i, anchor + i);
-      lit += ll;
-      *seq++ = SEQUENCE(d, ll, m);
-      if (ip + 2 <= limit) bucket_put(rules, table, log, base, ip + 2);
+      if (m == 16) m += glyd_bucket_count(ip + 16, ip + 16 - d, to);
+      if (m < rules->hash_bytes + (d >= 65536 && rules->far_min > rules->hash_bytes)) {
+        ip++;
+        continue;
+      }
+      /* how far back the match starts is as hard to predict: 8 bytes at once */
+      size_t room = (size_t)(ip - anchor), back = 0;
+      if (GLYD_LIKELY((size_t)(ip - base) >= (size_t)d + 8)) {
+        uint64_t x = glyd_load64(ip - 8) ^ glyd_load64(ip - 8 - d);
+        back = (size_t)__builtin_clzll(x | 1) >> 3;
+        back = back < room ? back : room;
+      }
+      ip -= back;
+      m += back;
+      emit(p, &o, anchor, (size_t)(ip - anchor), m, d);
+      if (!rules->lazy) insert(rules, table, shift, base, ip + 2, limit);
       ip += m;
       anchor = ip;
-      if (ip - 2 <= limit) bucket_put(rules, table, log, base, ip - 2);
+      insert(rules, table, shift, base, ip - 2, limit);
+      if (repeat) {
+        /* the same distance once more, for 5 bytes or more, after up to 3 others */
+        while (ip < limit) {
+          uint32_t x = glyd_bucket_equal16(ip, ip - d);
+          x &= x >> 1;
+          x &= x >> 2;
+          x &= (x >> 1) & 15;
+          if (GLYD_LIKELY(x == 0)) break;
+          ip += glyd_ctz64(x);
+          m = glyd_bucket_count(ip, ip - d, to);
+          emit(p, &o, anchor, (size_t)(ip - anchor), m, d);
+          ip += m;
+          anchor = ip;
+          insert(rules, table, shift, base, ip - 2, limit);
+        }
+      }
     }
   }
   size_t rest = (size_t)(to - anchor);
-  memcpy(lit, anchor, rest);
-  lit += rest;
-  p->n_seq = (size_t)(seq - p->seq);
-  p->n_literal = (size_t)(lit - p->literal);
+  memcpy(o.literal, anchor, rest);
+  p->n_seq = o.n;
+  p->n_literal = (size_t)(o.literal - p->literal) + rest;
+  p->n_ll = (size_t)(o.ll - p->ll);
+  p->n_longs = (size_t)(o.longs - p->longs);
 }
 
-static GLYD_NOINLINE void parse_turbo(planes *p, unsigned log, const uint8_t *base, const uint8_t *from,
+static GLYD_NOINLINE void parse_turbo(planes *p, const parse_state *state, const uint8_t *base, const uint8_t *from,
                                       const uint8_t *to) {
-  parse_block(&rules_turbo, p, log, base, from, to);
+  parse_block(&rules_turbo, p, state, base, from, to);
 }
-static GLYD_NOINLINE void parse_fast(planes *p, unsigned log, const uint8_t *base, const uint8_t *from,
+static GLYD_NOINLINE void parse_fast(planes *p, const parse_state *state, const uint8_t *base, const uint8_t *from,
                                      const uint8_t *to) {
-  parse_block(&rules_fast, p, log, base, from, to);
+  parse_block(&rules_fast, p, state, base, from, to);
 }
-static GLYD_NOINLINE void parse_default(planes *p, unsigned log, const uint8_t *base, const uint8_t *from,
+static GLYD_NOINLINE void parse_default(planes *p, const parse_state *state, const uint8_t *base, const uint8_t *from,
                                         const uint8_t *to) {
-  parse_block(&rules_default, p, log, base, from, to);
+  parse_block(&rules_default, p, state, base, from, to);
 }
 
 /* Codes of the match lengths of a block. */
@@ -188,7 +243,7 @@ typedef struct length_codes {
 
 /* Choose between b … b + 14 and the 15 most frequent lengths. count[255] holds
  * the long ones, which are escaped in any case. */
-static void choose_codes(length_codes *codes, uint32_t *count, size_t n) {
+static void choose_codes(length_codes *codes, const uint32_t *count, size_t n) {
   unsigned low = 1;
   while (low < 255 && count[low] == 0) low++;
   /* the best run of 15 lengths starts at the shortest one, or nearly */
@@ -199,16 +254,20 @@ static void choose_codes(length_codes *codes, uint32_t *count, size_t n) {
   codes->escape = low + 15 < 255 ? low + 15 : 255;
   memset(codes->code, 15, sizeof codes->code);
   if (in_run + 32 < n) {
-    uint32_t left[255];
-    memcpy(left, count, sizeof left);
+    /* the lengths that occur, each under its count */
+    uint32_t key[255];
+    unsigned n_key = 0;
+    for (unsigned i = low; i < 255; i++) {
+      key[n_key] = count[i] << 8 | i;
+      n_key += count[i] != 0;
+    }
     for (unsigned k = 0; k < 15; k++) {
-      unsigned best = low;
-      for (unsigned i = low; i < 255; i++) {
-        if (left[i] > left[best]) best = i;
-      }
-      codes->table[k] = (uint8_t)best;
-      in_top += left[best];
-      left[best] = 0;
+      /* all lengths of the table must be valid: repeat one when they run out */
+      unsigned best = 0;
+      for (unsigned i = 1; i < n_key; i++) best = key[i] > key[best] ? i : best;
+      codes->table[k] = (uint8_t)(key[best] & 255);
+      in_top += key[best] >> 8;
+      key[best] &= 255;
     }
     codes->own = in_top > in_run + 24;
   }
@@ -220,66 +279,55 @@ static void choose_codes(length_codes *codes, uint32_t *count, size_t n) {
   }
 }
 
-/* Bytes the offsets of a block take in both forms. */
-static int repeat_form_pays(const sequence *seq, size_t n) {
-  size_t plain = 2 * n, repeat = 0;
-  uint32_t last = 1, most = 0;
+/* Whether the offsets of the block are smaller in the repeat form. */
+static int repeat_form_pays(const uint32_t *distance, size_t n) {
+  uint32_t repeats = 0, wide = 0, far = 0, most = 0;
   for (size_t i = 0; i < n; i++) {
-    uint32_t d = SEQUENCE_OFF(seq[i]);
-    plain += d >= 1u << 16;
-    repeat += d == last ? 0u : 2u + (d >= 1u << 15);
-    most = d > most ? d : most;
-    last = d;
+    uint32_t d = distance[i], same = d == distance[i - 1];
+    repeats += same;
+    wide += (d >> 15 != 0) & (same ^ 1u);
+    far += d >> 16 != 0;
+    most |= d;
   }
+  uint32_t plain = 2 * (uint32_t)n + far, repeat = 2 * ((uint32_t)n - repeats) + wide;
   return repeat < plain - plain / 32 && most <= GLYD_PLAIN_REPEAT_OFFSET_MAX;
 }
 
-/* Fill all planes but the literals from the sequences. */
+/* Fill the planes that the parse does not. */
 static unsigned lay_out(planes *p, length_codes *codes) {
-  uint32_t count[2][256];
-  size_t n = p->n_seq;
-  memset(count, 0, sizeof count);
+  const size_t n = p->n_seq;
+  const uint32_t *distance = p->distance;
+  uint8_t *token = p->token, *offset = p->offset, *ml = p->ml, *far = p->far;
+  choose_codes(codes, p->count, n);
   for (size_t i = 0; i < n; i++) {
-    uint32_t ml = SEQUENCE_ML(p->seq[i]);
-    count[i & 1][ml < 255 ? ml : 255]++;
+    unsigned m = p->length[i], code = codes->code[m];
+    *ml = (uint8_t)(m - codes->escape);
+    ml += code == 15;
+    token[i] |= (uint8_t)(code << GLYD_PLAIN_ML_SHIFT);
   }
-  for (size_t i = 0; i < 256; i++) count[0][i] += count[1][i];
-  choose_codes(codes, count[0], n);
-  int repeat = repeat_form_pays(p->seq, n);
-  uint8_t *offset = p->offset, *ll_out = p->ll, *ml_out = p->ml, *far = p->far, *longs = p->longs;
-  uint32_t last = 1;
-  for (size_t i = 0; i < n; i++) {
-    sequence s = p->seq[i];
-    uint32_t ll = SEQUENCE_LL(s), ml = SEQUENCE_ML(s), d = SEQUENCE_OFF(s);
-    unsigned ll_code = ll < 7 ? ll : 7, ml_short = ml < 255 ? ml : 255, ml_code = codes->code[ml_short], f;
-    *ll_out = (uint8_t)((ll < 255 ? ll : 255) - 7);
-    ll_out += ll_code == 7;
-    *ml_out = (uint8_t)(ml_short - codes->escape);
-    ml_out += ml_code == 15;
-    if (ll >= 255) longs = glyd_put_varint(longs, ll - 255);
-    if (ml >= 255) longs = glyd_put_varint(longs, ml - 255);
-    if (repeat) {
-      f = d == last;
-      last = d;
-      unsigned wide = d >= 1u << 15;
+  int repeat = repeat_form_pays(distance, n);
+  if (repeat) {
+    for (size_t i = 0; i < n; i++) {
+      uint32_t d = distance[i], f = d == distance[i - 1], wide = d >> 15 != 0;
       glyd_store16(offset, (uint16_t)((d & 0x7FFFu) | wide << 15));
       *far = (uint8_t)(d >> 15);
       offset += f ? 0 : 2;
       far += wide & (f ^ 1u);
-    } else {
-      f = d >= 1u << 16;
-      glyd_store16(offset, (uint16_t)d);
-      offset += 2;
+      token[i] |= (uint8_t)(f << GLYD_PLAIN_F_SHIFT);
+    }
+  } else {
+    for (size_t i = 0; i < n; i++) {
+      uint32_t d = distance[i], f = d >> 16 != 0;
+      glyd_store16(offset + 2 * i, (uint16_t)d);
       *far = (uint8_t)(d >> 16);
       far += f;
+      token[i] |= (uint8_t)(f << GLYD_PLAIN_F_SHIFT);
     }
-    p->token[i] = (uint8_t)(ll_code | ml_code << GLYD_PLAIN_ML_SHIFT | f << GLYD_PLAIN_F_SHIFT);
+    offset += 2 * n;
   }
   p->n_offset = (size_t)(offset - p->offset) / 2;
-  p->n_ll = (size_t)(ll_out - p->ll);
-  p->n_ml = (size_t)(ml_out - p->ml);
+  p->n_ml = (size_t)(ml - p->ml);
   p->n_far = (size_t)(far - p->far);
-  p->n_longs = (size_t)(longs - p->longs);
   return (codes->own ? GLYD_PLAIN_FLAG_TABLE : 0) | (repeat ? GLYD_PLAIN_FLAG_REPEAT : 0);
 }
 
@@ -336,10 +384,11 @@ glyd_status glyd_plain_segment_encode(const glyd_lz_config *config, void *worksp
   planes p;
   planes_bind(&p, workspace, rules);
   unsigned log = table_log_for(rules, len);
-  memset(p.table, 0, table_bytes(rules, log));
+  memset(p.table, 0, table_bytes(log));
   uint8_t *op = out;
   const uint8_t *out_end = out + cap;
   size_t block = (size_t)1 << rules->block_log;
+  parse_state state = {64 - log, rules->window, 0};
   for (size_t at = 0; at < len; at += block) {
     const uint8_t *from = in + at;
     size_t n = len - at < block ? len - at : block;
@@ -347,11 +396,11 @@ glyd_status glyd_plain_segment_encode(const glyd_lz_config *config, void *worksp
       op = write_simple(GLYD_BLOCK_FILL, from, 1, n, op, out_end);
     } else {
       if (rules == &rules_turbo) {
-        parse_turbo(&p, log, in, from, from + n);
+        parse_turbo(&p, &state, in, from, from + n);
       } else if (rules == &rules_fast) {
-        parse_fast(&p, log, in, from, from + n);
+        parse_fast(&p, &state, in, from, from + n);
       } else {
-        parse_default(&p, log, in, from, from + n);
+        parse_default(&p, &state, in, from, from + n);
       }
       size_t saved = n - p.n_literal;
       if (p.n_seq == 0 || saved <= 3 * p.n_seq + 8) {
@@ -359,6 +408,9 @@ glyd_status glyd_plain_segment_encode(const glyd_lz_config *config, void *worksp
       } else {
         length_codes codes;
         unsigned flags = lay_out(&p, &codes);
+        /* matches so long are found close by as well, where they cost less */
+        state.window = saved < 40 * p.n_seq || rules->window < 65535 ? rules->window : 65535;
+        state.repeat = (flags & GLYD_PLAIN_FLAG_REPEAT) != 0 && n < 32 * p.n_seq;
         size_t size = p.n_literal + 2 * p.n_offset + p.n_seq + p.n_ll + p.n_ml + p.n_far + p.n_longs + HEADER_MAX;
         if (size < n) {
           op = write_plain(&p, &codes, flags, n, op, out_end);
