@@ -70,13 +70,13 @@ typedef struct glyd_allocator {
 #define GLYD_CPU_CHOICE_AVX2 2
 
 typedef struct glyd_params {
-  int level;              /* GLYD_LEVEL_TURBO … GLYD_LEVEL_MAX */
-  int threads;            /* worker threads; 1 none extra, 0 one a core */
-  int checksum;           /* 0 leaves the segment checks out */
-  int long_distance;      /* 1: matches reach over a 128 MiB segment (level max) */
-  uint64_t segment_size;  /* content bytes a segment, 2^10 … 2^30; 0: the level's */
-  uint64_t content_size;  /* streaming only: exact total, or GLYD_SIZE_UNKNOWN */
-  int cpu;                /* GLYD_CPU_CHOICE_*: which code variants (for tests; same bytes) */
+  int level;                /* GLYD_LEVEL_TURBO … GLYD_LEVEL_MAX */
+  int threads;              /* worker threads; 1 none extra, 0 one a core */
+  int checksum;             /* 0 leaves the segment checks out */
+  int long_distance;        /* 1: matches reach over a 128 MiB segment (level max) */
+  uint64_t segment_size;    /* content bytes a segment, 2^10 … 2^30; 0: the level's */
+  uint64_t content_size;    /* streaming only: exact total, or GLYD_SIZE_UNKNOWN */
+  int cpu;                  /* GLYD_CPU_CHOICE_*: which code variants (for tests; same bytes) */
   glyd_allocator allocator; /* zeros: malloc and free */
 } glyd_params;
 
@@ -101,10 +101,13 @@ typedef struct glyd_error {
 
 /* ---- one call ---------------------------------------------------------- */
 
-/* Largest frame that len bytes can become with these params. */
+/* Largest frame that len bytes can become with these params; 0 when they are invalid. */
 GLYD_API uint64_t glyd_compress_bound(uint64_t len, const glyd_params *params);
 
-/* Compress len bytes into one frame. content_size of params is ignored.
+/* Compress len bytes into one frame. content_size of params is ignored. The
+ * frame is the same for any number of threads. Memory: for each thread that has
+ * a segment to do, two segments and the level's workspace (one segment when
+ * there is one thread); no thread is started for a single segment.
  * Errors: PARAMETER, MEMORY, BUFFER (cap below the frame; glyd_compress_bound
  * always suffices). */
 GLYD_API glyd_status glyd_compress(void *out, size_t cap, const void *in, size_t len, const glyd_params *params,
@@ -118,6 +121,9 @@ GLYD_API glyd_status glyd_content_size(const void *in, size_t len, const glyd_li
 /* Decompress all frames of the input, which must hold nothing else. limits
  * (NULL: defaults), allocator (NULL: malloc) and error may be NULL. cap may
  * be larger than the content; bytes of out past the content are not written.
+ * Segments are decoded in place, so that threads (0: one a core) only cost a
+ * workspace of at most 1 MiB each. Of several errors the first in the input is
+ * reported, whatever the number of threads.
  * Errors: header, content, limit and memory statuses, BUFFER. */
 GLYD_API glyd_status glyd_decompress(void *out, size_t cap, const void *in, size_t len, int threads,
                                      const glyd_limits *limits, const glyd_allocator *allocator, size_t *out_len,
@@ -134,7 +140,7 @@ typedef struct glyd_frame_info {
   int level;               /* informational */
   int check;               /* GLYD_CHECK_* */
   int has_trailer;
-  int is_skippable;        /* 1: only header_size (20), skip_size and skip_tag are set */
+  int is_skippable; /* 1: only header_size (20), skip_size and skip_tag are set */
   uint64_t skip_size;
   uint32_t skip_tag;
 } glyd_frame_info;
@@ -144,11 +150,11 @@ typedef struct glyd_frame_info {
 GLYD_API glyd_status glyd_read_frame_header(const void *in, size_t len, glyd_frame_info *info, glyd_error *error);
 
 typedef struct glyd_segment_info {
-  int kind;              /* GLYD_KIND_*; GLYD_KIND_END: the trailer starts here, rest 0 */
-  uint32_t header_size;  /* bytes before the payload */
+  int kind;             /* GLYD_KIND_*; GLYD_KIND_END: the trailer starts here, rest 0 */
+  uint32_t header_size; /* bytes before the payload */
   uint64_t content_size;
   uint64_t payload_size;
-  uint64_t check;        /* 0 without checks */
+  uint64_t check; /* 0 without checks */
 } glyd_segment_info;
 
 /* Read the segment header at in (or the 0 byte of a trailer). TRUNCATED as
@@ -200,7 +206,10 @@ typedef enum glyd_op {
   GLYD_END = 2       /* end the frame */
 } glyd_op;
 
-/* Bytes a compression context allocates, all of them, for these params. */
+/* Bytes a compression context allocates, all of them, for these params; 0 when
+ * they are invalid. Exact for frames of up to 6,552 segments; longer ones (more
+ * than 25 GiB with the default segments) take 64 KiB more for each 6,552 or
+ * more segments of their index, until they end. */
 GLYD_API uint64_t glyd_cctx_memory(const glyd_params *params);
 
 /* Create a context for one frame after the other with the same params.
@@ -214,7 +223,9 @@ GLYD_API glyd_status glyd_cctx_reset(glyd_cctx *ctx, uint64_t content_size);
 
 /* Take from in, write to out, until in is used up (CONTINUE) or the op is done
  * (FLUSH, END) or out is full. *pending: 0 when the op is complete, else call
- * again with room in out. After END completes the next call starts a frame.
+ * again with room in out. After END completes the next call starts a frame;
+ * CONTINUE and FLUSH without input start none. With threads > 1 up to that many
+ * segments are gathered, then compressed together before the call returns.
  * Errors: PARAMETER (content unlike the declared content_size), MEMORY, STATE. */
 GLYD_API glyd_status glyd_compress_stream(glyd_cctx *ctx, glyd_out *out, glyd_in *in, glyd_op op, size_t *pending);
 
@@ -223,8 +234,9 @@ GLYD_API glyd_status glyd_compress_stream(glyd_cctx *ctx, glyd_out *out, glyd_in
 GLYD_API glyd_status glyd_encode_segment(glyd_cctx *ctx, void *out, size_t cap, const void *in, size_t len,
                                          size_t *out_len);
 
-/* Bytes a decompression context allocates, all of them, to decode frames with
- * this header (streaming; glyd_decode_segment needs less). */
+/* Most bytes a decompression context has allocated at once to decode frames
+ * with this header (streaming; glyd_decode_segment needs less). With one thread
+ * never more than info->decoder_memory. */
 GLYD_API uint64_t glyd_dctx_memory(const glyd_frame_info *info, int threads);
 
 /* Create a context. limits and allocator may be NULL. Memory for segments is
@@ -240,7 +252,10 @@ GLYD_API glyd_status glyd_dctx_reset(glyd_dctx *ctx);
  * and delivered in full (in.pos is then at its end, and nothing beyond is
  * taken before the next call), or when nothing was given yet. Skippable frames
  * are passed over and count as frames without content. After an error the
- * context only takes reset. With threads > 1 segments are decoded together. */
+ * context only takes reset. Every segment that is complete is decoded and
+ * delivered before the call returns, as far as out has room. With threads > 1
+ * the complete segments a call finds are decoded together: give it input of
+ * several segments at a time for that, and room for their content to save a copy. */
 GLYD_API glyd_status glyd_decompress_stream(glyd_dctx *ctx, glyd_out *out, glyd_in *in, int *at_end);
 
 /* Details of the last failure of this context. */

@@ -17,9 +17,7 @@ glyd_status glyd_segment_decode(unsigned cpu, void *workspace, const glyd_segmen
   switch (segment->kind) {
   case GLYD_KIND_RAW: memcpy(out, payload, len); break;
   case GLYD_KIND_FILL: memset(out, payload[0], len); break;
-  case GLYD_KIND_LZ:
-    status = glyd_lz_decode(cpu, workspace, out, len, payload, (size_t)segment->payload_size);
-    break;
+  case GLYD_KIND_LZ: status = glyd_lz_decode(cpu, workspace, out, len, payload, (size_t)segment->payload_size); break;
   default: status = GLYD_E_FEATURE; break;
   }
   if (status) return glyd_frame_fail(error, status, 0, segment->content_size, segment->payload_size);
