@@ -130,7 +130,8 @@ static void test_round_trips(void) {
       guarded out = guarded_new(GLYD_HUFFMAN_PLANE_BOUND(n), 0);
       glyd_huffman_code last;
       last.valid = 0;
-      const size_t len = (size_t)(glyd_huffman_encode_plane(out.p, in, n, &last) - out.p);
+      const size_t len =
+          (size_t)(glyd_huffman_encode_plane(variants[k % n_variants], out.p, in, n, NULL, &last) - out.p);
       size_t got, used;
       CHECK(len <= n + 4);
       CHECK(decode(out.p, len, k % 3 * 9, n, back, &got, &used) == GLYD_OK);
@@ -149,8 +150,8 @@ static void test_last_table(void) {
   glyd_huffman_code last;
   last.valid = 0;
   size_t len[2], n;
-  len[0] = (size_t)(glyd_huffman_encode_plane(out[0], in, 3000, &last) - out[0]);
-  len[1] = (size_t)(glyd_huffman_encode_plane(out[1], in, 3000, &last) - out[1]);
+  len[0] = (size_t)(glyd_huffman_encode_plane(GLYD_CPU_SCALAR, out[0], in, 3000, NULL, &last) - out[0]);
+  len[1] = (size_t)(glyd_huffman_encode_plane(GLYD_CPU_SCALAR, out[1], in, 3000, NULL, &last) - out[1]);
   CHECK((out[0][0] & 3) == GLYD_PLANE_OWN && (out[1][0] & 3) == GLYD_PLANE_LAST && len[1] < len[0]);
   glyd_huffman_table table;
   table.bits = 0;
@@ -170,7 +171,7 @@ static void test_hostile(void) {
     test_content(2 + 3 * (round / 2 % 3), in, n);
     glyd_huffman_code last;
     last.valid = 0;
-    const size_t len = (size_t)(glyd_huffman_encode_plane(out, in, n, &last) - out);
+    const size_t len = (size_t)(glyd_huffman_encode_plane(GLYD_CPU_SCALAR, out, in, n, NULL, &last) - out);
     memcpy(bad, out, len);
     for (size_t k = test_below(3) + 1; k > 0; k--)
       bad[test_below(round % 3 ? len : len < 40 ? len : 40)] ^= (uint8_t)(1u << test_below(8));

@@ -5,6 +5,7 @@
 
 #include "bitstream/bit_writer.h"
 #include "block/block_coded_common.h"
+#include "common/cpu.h"
 #include "huffman/huffman_encode.h"
 #include "match/match_double.h"
 
@@ -19,8 +20,8 @@
 typedef struct block_planes {
   uint8_t literals[GLYD_BLOCK_MAX + LITERAL_COPY];
   uint8_t commands[GLYD_CODED_SEQUENCES_MAX];
-  uint8_t literal_escapes[GLYD_CODED_SEQUENCES_MAX];
-  uint8_t match_escapes[GLYD_CODED_SEQUENCES_MAX];
+  uint8_t literal_escapes[GLYD_CODED_SEQUENCES_MAX + 1];
+  uint8_t match_escapes[GLYD_CODED_SEQUENCES_MAX + 1];
   uint8_t offset_codes[GLYD_CODED_SEQUENCES_MAX];
   uint8_t low_bytes[GLYD_CODED_SEQUENCES_MAX + 1];
   uint8_t longs[3][GLYD_CODED_LONGS_MAX];
@@ -33,12 +34,20 @@ typedef struct block_planes {
 
 typedef struct coded_encoder {
   glyd_match_double finder;
+  unsigned cpu;
   glyd_huffman_code last[GLYD_CODED_PLANES];
   uint32_t repeat[GLYD_CODED_REPEATS];
   glyd_sequence sequences[GLYD_CODED_SEQUENCES_MAX + 2];
   uint32_t pieces[PIECES][256]; /* counts of literals */
   block_planes planes;
 } coded_encoder;
+
+/* How much of each plane a block fills. */
+typedef struct plane_ends {
+  size_t literal_escapes, match_escapes, longs, offsets;
+  size_t low; /* 0: low bytes are among the raw bits */
+  size_t raw_bits;
+} plane_ends;
 
 static size_t round_up(size_t n) { return (n + 63) & ~(size_t)63; }
 
@@ -76,13 +85,12 @@ static int choose_lengths(const glyd_sequence *seqs, size_t n, uint8_t lengths[G
 
 /* Repeat slot of the offset (3: none), which moves to the front. */
 GLYD_INLINE unsigned use_offset(uint32_t repeat[GLYD_CODED_REPEATS], uint32_t offset) {
-  if (offset == repeat[0]) return 0;
-  unsigned slot = 1;
-  if (offset != repeat[1]) {
-    slot = offset == repeat[2] ? 2 : 3;
-    repeat[2] = repeat[1];
-  }
-  repeat[1] = repeat[0];
+  const uint32_t r0 = repeat[0], r1 = repeat[1], r2 = repeat[2];
+  unsigned slot = offset == r2 ? 2 : 3;
+  slot = offset == r1 ? 1 : slot;
+  slot = offset == r0 ? 0 : slot;
+  repeat[2] = slot >= 2 ? r1 : r2;
+  repeat[1] = slot >= 1 ? r0 : r1;
   repeat[0] = offset;
   return slot;
 }
@@ -103,7 +111,7 @@ static int low_bytes_pay(const uint8_t *low, size_t n) {
 
 /* Codes and extra bits of the n offsets in b->fresh. *low: bytes in
  * b->low_bytes, or 0 when they are among the extra bits. */
-static void code_offsets(block_planes *b, size_t n, size_t *low, size_t *raw_len) {
+GLYD_INLINE void code_offsets(block_planes *b, size_t n, size_t *low, size_t *raw_len) {
   uint8_t *lp = b->low_bytes;
   for (size_t i = 0; i < n; i++) {
     const uint32_t v = b->fresh[i];
@@ -129,10 +137,59 @@ static void code_offsets(block_planes *b, size_t n, size_t *low, size_t *raw_len
   *raw_len = (size_t)(glyd_bit_writer_end(&raw) - b->raw_bits);
 }
 
+/* Everything but literals that goes into planes. */
+GLYD_INLINE void fill_planes(coded_encoder *e, const glyd_sequence *seqs, size_t n, const uint8_t code_of[256],
+                             unsigned escape_base, plane_ends *ends) {
+  block_planes *const b = &e->planes;
+  uint8_t *lesc = b->literal_escapes, *mesc = b->match_escapes;
+  size_t longs = 0;
+  uint32_t *fresh = b->fresh;
+  for (size_t i = 0; i < n; i++) {
+    const uint32_t ll = seqs[i].literals, ml = seqs[i].length, offset = seqs[i].offset;
+    /* Escapes are written always and counted where they are meant: lengths are
+     * hard to predict, long ones alone are rare enough for a branch. */
+    const unsigned code = code_of[ml < GLYD_CODED_LONG ? ml : GLYD_CODED_LONG];
+    const unsigned slot = use_offset(e->repeat, offset);
+    b->commands[i] =
+        (uint8_t)(slot << 6 | code << 2 | (ll < GLYD_CODED_LITERALS_ESCAPE ? ll : GLYD_CODED_LITERALS_ESCAPE));
+    *lesc = (uint8_t)(ll - GLYD_CODED_LITERALS_ESCAPE);
+    *mesc = (uint8_t)(ml - escape_base);
+    if (GLYD_UNLIKELY(ll >= GLYD_CODED_LONG || ml >= GLYD_CODED_LONG)) {
+      if (ll >= GLYD_CODED_LONG) {
+        for (unsigned k = 0; k < 3; k++) b->longs[k][longs] = (uint8_t)(ll >> (8 * k));
+        longs++;
+        *lesc = GLYD_CODED_LONG;
+      }
+      if (ml >= GLYD_CODED_LONG) {
+        for (unsigned k = 0; k < 3; k++) b->longs[k][longs] = (uint8_t)(ml >> (8 * k));
+        longs++;
+        *mesc = GLYD_CODED_LONG;
+      }
+    }
+    lesc += ll >= GLYD_CODED_LITERALS_ESCAPE;
+    mesc += code == GLYD_CODED_LENGTHS;
+    *fresh = offset + GLYD_CODED_OFFSET_BIAS;
+    fresh += slot == GLYD_CODED_REPEATS;
+  }
+  ends->literal_escapes = (size_t)(lesc - b->literal_escapes);
+  ends->match_escapes = (size_t)(mesc - b->match_escapes);
+  ends->longs = longs;
+  ends->offsets = (size_t)(fresh - b->fresh);
+  code_offsets(b, ends->offsets, &ends->low, &ends->raw_bits);
+}
+
+#if defined(__x86_64__)
+__attribute__((target("bmi,bmi2,lzcnt"))) static void fill_planes_bmi2(coded_encoder *e, const glyd_sequence *seqs,
+                                                                       size_t n, const uint8_t code_of[256],
+                                                                       unsigned escape_base, plane_ends *ends) {
+  fill_planes(e, seqs, n, code_of, escape_base, ends);
+}
+#endif
+
 /* Write the body of a block of these sequences and literals to e->planes.body.
  * Returns its end. */
 static uint8_t *encode_body(coded_encoder *e, const glyd_sequence *seqs, size_t n, const uint8_t *literals,
-                            size_t n_literals, unsigned *flags) {
+                            size_t n_literals, const uint32_t *counts, unsigned *flags) {
   block_planes *const b = &e->planes;
   uint8_t table[GLYD_CODED_LENGTHS], code_of[256];
   *flags = 0;
@@ -149,62 +206,32 @@ static uint8_t *encode_body(coded_encoder *e, const glyd_sequence *seqs, size_t 
     for (unsigned k = 0; k < GLYD_CODED_LENGTHS; k++) code_of[GLYD_CODED_MATCH_MIN + k] = (uint8_t)k;
   }
 
-  uint8_t *lesc = b->literal_escapes, *mesc = b->match_escapes;
-  size_t longs = 0;
-  uint32_t *fresh = b->fresh;
-  for (size_t i = 0; i < n; i++) {
-    const uint32_t ll = seqs[i].literals, ml = seqs[i].length, offset = seqs[i].offset;
-    const unsigned slot = use_offset(e->repeat, offset);
-    unsigned command = slot << 6;
-    if (ll < GLYD_CODED_LITERALS_ESCAPE) {
-      command |= ll;
-    } else {
-      command |= GLYD_CODED_LITERALS_ESCAPE;
-      if (GLYD_UNLIKELY(ll >= GLYD_CODED_LONG)) {
-        for (unsigned k = 0; k < 3; k++) b->longs[k][longs] = (uint8_t)(ll >> (8 * k));
-        longs++;
-        *lesc++ = GLYD_CODED_LONG;
-      } else {
-        *lesc++ = (uint8_t)(ll - GLYD_CODED_LITERALS_ESCAPE);
-      }
-    }
-    const unsigned code = code_of[ml < GLYD_CODED_LONG ? ml : GLYD_CODED_LONG];
-    command |= code << 2;
-    if (code == GLYD_CODED_LENGTHS) {
-      if (GLYD_UNLIKELY(ml >= GLYD_CODED_LONG)) {
-        for (unsigned k = 0; k < 3; k++) b->longs[k][longs] = (uint8_t)(ml >> (8 * k));
-        longs++;
-        *mesc++ = GLYD_CODED_LONG;
-      } else {
-        *mesc++ = (uint8_t)(ml - escape_base);
-      }
-    }
-    b->commands[i] = (uint8_t)command;
-    *fresh = offset + GLYD_CODED_OFFSET_BIAS;
-    fresh += slot == GLYD_CODED_REPEATS;
-  }
+  plane_ends ends;
+#if defined(__x86_64__)
+  if (e->cpu & GLYD_CPU_AVX2)
+    fill_planes_bmi2(e, seqs, n, code_of, escape_base, &ends);
+  else
+#endif
+    fill_planes(e, seqs, n, code_of, escape_base, &ends);
 
-  out = glyd_huffman_encode_plane(out, literals, n_literals, &e->last[GLYD_CODED_PLANE_LITERALS]);
-  out = glyd_huffman_encode_plane(out, b->commands, n, &e->last[GLYD_CODED_PLANE_COMMANDS]);
-  out = glyd_huffman_encode_plane(out, b->literal_escapes, (size_t)(lesc - b->literal_escapes),
+  out = glyd_huffman_encode_plane(e->cpu, out, literals, n_literals, counts, &e->last[GLYD_CODED_PLANE_LITERALS]);
+  out = glyd_huffman_encode_plane(e->cpu, out, b->commands, n, NULL, &e->last[GLYD_CODED_PLANE_COMMANDS]);
+  out = glyd_huffman_encode_plane(e->cpu, out, b->literal_escapes, ends.literal_escapes, NULL,
                                   &e->last[GLYD_CODED_PLANE_LITERAL_ESCAPES]);
-  out = glyd_huffman_encode_plane(out, b->match_escapes, (size_t)(mesc - b->match_escapes),
+  out = glyd_huffman_encode_plane(e->cpu, out, b->match_escapes, ends.match_escapes, NULL,
                                   &e->last[GLYD_CODED_PLANE_MATCH_ESCAPES]);
-  const size_t n_fresh = (size_t)(fresh - b->fresh);
-  size_t low, raw_len;
-  code_offsets(b, n_fresh, &low, &raw_len);
-  out = glyd_huffman_encode_plane(out, b->offset_codes, n_fresh, &e->last[GLYD_CODED_PLANE_OFFSETS]);
-  if (low != 0) {
+  out = glyd_huffman_encode_plane(e->cpu, out, b->offset_codes, ends.offsets, NULL, &e->last[GLYD_CODED_PLANE_OFFSETS]);
+  if (ends.low != 0) {
     *flags |= GLYD_CODED_FLAG_LOW;
-    out = glyd_huffman_encode_plane(out, b->low_bytes, low, &e->last[GLYD_CODED_PLANE_LOW]);
+    out = glyd_huffman_encode_plane(e->cpu, out, b->low_bytes, ends.low, NULL, &e->last[GLYD_CODED_PLANE_LOW]);
   }
-  if (longs != 0) {
+  if (ends.longs != 0) {
     *flags |= GLYD_CODED_FLAG_LONG;
     for (unsigned k = 0; k < 3; k++)
-      out = glyd_huffman_encode_plane(out, b->longs[k], longs, &e->last[GLYD_CODED_PLANE_LONG + k]);
+      out = glyd_huffman_encode_plane(e->cpu, out, b->longs[k], ends.longs, NULL, &e->last[GLYD_CODED_PLANE_LONG + k]);
   }
-  memcpy(out, b->raw_bits, raw_len);
-  return out + raw_len;
+  memcpy(out, b->raw_bits, ends.raw_bits);
+  return out + ends.raw_bits;
 }
 
 typedef struct block_output {
@@ -225,12 +252,13 @@ static glyd_status put_envelope(block_output *o, unsigned type, size_t size, con
 
 /* Append the block of this content (or a raw one, if that is not smaller). */
 static glyd_status put_block(coded_encoder *e, block_output *o, const uint8_t *content, size_t size,
-                             const glyd_sequence *seqs, size_t n, const uint8_t *literals, size_t n_literals) {
+                             const glyd_sequence *seqs, size_t n, const uint8_t *literals, size_t n_literals,
+                             const uint32_t *counts) {
   uint32_t repeat[GLYD_CODED_REPEATS];
   memcpy(repeat, e->repeat, sizeof repeat);
   unsigned flags;
   const uint8_t *body = e->planes.body;
-  const size_t body_len = (size_t)(encode_body(e, seqs, n, literals, n_literals, &flags) - body);
+  const size_t body_len = (size_t)(encode_body(e, seqs, n, literals, n_literals, counts, &flags) - body);
   if (body_len < size) return put_envelope(o, GLYD_BLOCK_CODED | flags, size, body, body_len);
   memcpy(e->repeat, repeat, sizeof repeat);
   for (unsigned k = 0; k < GLYD_CODED_PLANES; k++) e->last[k].valid = 0; /* readers never see those tables */
@@ -322,8 +350,9 @@ static glyd_status put_blocks(coded_encoder *e, block_output *o, const uint8_t *
   cuts[n_cuts] = (block_cut){n, 0, size, n_literals};
 
   uint8_t wanted[PIECES] = {0};
-  if (n_literals >= SPLIT_LITERALS && n_cuts > 1) {
-    uint32_t counts[256];
+  const int counted = n_literals >= SPLIT_LITERALS && n_cuts > 1;
+  uint32_t counts[256];
+  if (counted) {
     memset(e->pieces, 0, sizeof e->pieces);
     for (size_t k = 0; k < n_cuts; k++)
       glyd_huffman_count(e->planes.literals + cuts[k].literal, cuts[k + 1].literal - cuts[k].literal, e->pieces[k]);
@@ -333,12 +362,17 @@ static glyd_status put_blocks(coded_encoder *e, block_output *o, const uint8_t *
   for (size_t from = 0, to; from < n_cuts; from = to) {
     for (to = from + 1; to < n_cuts && !wanted[to];) to++;
     const block_cut *a = &cuts[from], *z = &cuts[to];
+    if (counted) {
+      memcpy(counts, e->pieces[from], sizeof counts);
+      for (size_t k = from + 1; k < to; k++)
+        for (unsigned c = 0; c < 256; c++) counts[c] += e->pieces[k][c];
+    }
     /* What blocks before have taken of the first sequence's literals. */
     if (a->sequence < n) seqs[a->sequence].literals -= (uint32_t)(a->skip - taken);
     taken = z->sequence == a->sequence ? a->skip : 0;
     const glyd_status status =
         put_block(e, o, content + a->content, z->content - a->content, seqs + a->sequence, z->sequence - a->sequence,
-                  e->planes.literals + a->literal, z->literal - a->literal);
+                  e->planes.literals + a->literal, z->literal - a->literal, counted ? counts : NULL);
     if (status != GLYD_OK) return status;
   }
   return GLYD_OK;
@@ -347,11 +381,11 @@ static glyd_status put_blocks(coded_encoder *e, block_output *o, const uint8_t *
 glyd_status glyd_coded_segment_encode(const glyd_lz_config *config, void *workspace, const uint8_t *in, size_t len,
                                       uint8_t *out, size_t cap, size_t *out_len) {
   coded_encoder *const e = workspace;
-  (void)config;
   static const uint32_t repeat_start[GLYD_CODED_REPEATS] = GLYD_CODED_REPEAT_START;
   memcpy(e->repeat, repeat_start, sizeof repeat_start);
   for (unsigned k = 0; k < GLYD_CODED_PLANES; k++) e->last[k].valid = 0;
-  glyd_match_double_reset(&e->finder, (uint8_t *)workspace + round_up(sizeof *e), len);
+  e->cpu = config->cpu;
+  glyd_match_double_reset(&e->finder, config->cpu, (uint8_t *)workspace + round_up(sizeof *e), len);
   block_output o = {out, out + cap};
   for (size_t start = 0, size; start < len; start += size) {
     size = len - start < BLOCK_SIZE ? len - start : BLOCK_SIZE;

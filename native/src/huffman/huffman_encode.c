@@ -4,6 +4,7 @@
 #include "huffman/huffman_encode.h"
 
 #include "bitstream/bit_writer.h"
+#include "common/cpu.h"
 #include "huffman/huffman_common.h"
 
 /* Bits of a length table: at most 128 runs of each kind at 2 * 8 + 1 bits, and
@@ -32,9 +33,9 @@ void glyd_huffman_count(const uint8_t *in, size_t n, uint32_t counts[256]) {
 }
 
 /* Sort keys of count << 8 | symbol, ascending: insertion for few symbols, for
- * many two counting passes over the (at most 20) bits of the count. */
-static void sort_keys(uint32_t *keys, unsigned n) {
-  if (n <= 40) {
+ * many two counting passes over the bits that the largest count has. */
+static void sort_keys(uint32_t *keys, unsigned n, uint32_t largest) {
+  if (n <= 24) {
     for (unsigned i = 1; i < n; i++) {
       uint32_t k = keys[i];
       unsigned j = i;
@@ -45,17 +46,18 @@ static void sort_keys(uint32_t *keys, unsigned n) {
   }
   uint32_t other[256];
   uint32_t *from = keys, *to = other;
-  for (unsigned shift = 8; shift < 28; shift += 10) { /* two passes: even, so keys ends up sorted */
+  const unsigned bits = glyd_log2_32(largest) / 2 + 1, mask = (1u << bits) - 1;
+  for (unsigned pass = 0, shift = 8; pass < 2; pass++, shift += bits) { /* even: keys ends up sorted */
     uint16_t start[1024];
-    memset(start, 0, sizeof start);
-    for (unsigned i = 0; i < n; i++) start[from[i] >> shift & 1023]++;
+    memset(start, 0, (mask + 1) * sizeof *start);
+    for (unsigned i = 0; i < n; i++) start[from[i] >> shift & mask]++;
     uint16_t sum = 0;
-    for (unsigned i = 0; i < 1024; i++) {
+    for (unsigned i = 0; i <= mask; i++) {
       uint16_t c = start[i];
       start[i] = sum;
       sum = (uint16_t)(sum + c);
     }
-    for (unsigned i = 0; i < n; i++) to[start[from[i] >> shift & 1023]++] = from[i];
+    for (unsigned i = 0; i < n; i++) to[start[from[i] >> shift & mask]++] = from[i];
     uint32_t *t = from;
     from = to;
     to = t;
@@ -63,13 +65,16 @@ static void sort_keys(uint32_t *keys, unsigned n) {
 }
 
 void glyd_huffman_make_lengths(const uint32_t counts[256], uint8_t length[256]) {
-  uint32_t keys[256];
+  uint32_t keys[257];
   unsigned n = 0;
+  uint32_t any = 0; /* has the highest bit of the largest count */
   for (unsigned s = 0; s < 256; s++) {
     length[s] = 0;
-    if (counts[s] != 0) keys[n++] = counts[s] << 8 | s;
+    keys[n] = counts[s] << 8 | s;
+    n += counts[s] != 0;
+    any |= counts[s];
   }
-  sort_keys(keys, n);
+  sort_keys(keys, n, any);
 
   /* Two queues: leaves by count, joined nodes in the order they are made. */
   uint32_t weight[512];
@@ -165,7 +170,8 @@ static uint8_t *put_lengths(uint8_t *out, const uint8_t length[256]) {
 }
 
 /* Symbols in[0], in[stride], … below in[n]. */
-static uint8_t *put_stream(uint8_t *out, const uint8_t *in, size_t n, size_t stride, const glyd_huffman_code *code) {
+GLYD_INLINE uint8_t *put_stream(uint8_t *out, const uint8_t *in, size_t n, size_t stride,
+                                const glyd_huffman_code *code) {
   glyd_bit_writer w;
   glyd_bit_writer_init(&w, out);
   size_t i = 0;
@@ -182,13 +188,49 @@ static uint8_t *put_stream(uint8_t *out, const uint8_t *in, size_t n, size_t str
   return glyd_bit_writer_end(&w);
 }
 
-uint8_t *glyd_huffman_encode_plane(uint8_t *out, const uint8_t *in, size_t n, glyd_huffman_code *last) {
+GLYD_INLINE uint8_t *put_streams(uint8_t *out, const uint8_t *in, size_t n, size_t streams,
+                                 const glyd_huffman_code *code) {
+  if (streams == 1) return put_stream(out, in, n, 1, code);
+  if (streams == 2) {
+    uint32_t bits = 0;
+    for (size_t i = 0; i < n; i += 2) bits += code->length[in[i]];
+    out = glyd_put_varint(out, (bits + 7) / 8);
+    out = put_stream(out, in, n, 2, code);
+    return put_stream(out, in + 1, n - 1, 2, code);
+  }
+  uint8_t *sizes = out;
+  out += GLYD_HUFFMAN_SIZES_BYTES;
+  for (size_t j = 0; j < GLYD_HUFFMAN_STREAMS; j++) {
+    uint8_t *end = put_stream(out, in + j, n - j, GLYD_HUFFMAN_STREAMS, code);
+    if (j < GLYD_HUFFMAN_STREAMS - 1) glyd_store16(sizes + 2 * j, (uint16_t)(end - out));
+    out = end;
+  }
+  return out;
+}
+
+static uint8_t *put_streams_scalar(uint8_t *out, const uint8_t *in, size_t n, size_t streams,
+                                   const glyd_huffman_code *code) {
+  return put_streams(out, in, n, streams, code);
+}
+
+#if defined(__x86_64__)
+__attribute__((target("bmi,bmi2"))) static uint8_t *put_streams_bmi2(uint8_t *out, const uint8_t *in, size_t n,
+                                                                     size_t streams, const glyd_huffman_code *code) {
+  return put_streams(out, in, n, streams, code);
+}
+#endif
+
+uint8_t *glyd_huffman_encode_plane(unsigned cpu, uint8_t *out, const uint8_t *in, size_t n, const uint32_t *counts,
+                                   glyd_huffman_code *last) {
   if (n == 0) {
     *out++ = 0;
     return out;
   }
-  uint32_t counts[256];
-  glyd_huffman_count(in, n, counts);
+  uint32_t own_counts[256];
+  if (counts == NULL) {
+    glyd_huffman_count(in, n, own_counts);
+    counts = own_counts;
+  }
   if (counts[in[0]] == n) {
     out = glyd_put_varint(out, n << 2 | GLYD_PLANE_FILL);
     *out++ = in[0];
@@ -229,20 +271,9 @@ uint8_t *glyd_huffman_encode_plane(uint8_t *out, const uint8_t *in, size_t n, gl
     code.valid = 1;
     *last = code;
   }
-  if (streams == 1) return put_stream(out, in, n, 1, last);
-  if (streams == 2) {
-    uint32_t bits = 0;
-    for (size_t i = 0; i < n; i += 2) bits += last->length[in[i]];
-    out = glyd_put_varint(out, (bits + 7) / 8);
-    out = put_stream(out, in, n, 2, last);
-    return put_stream(out, in + 1, n - 1, 2, last);
-  }
-  uint8_t *sizes = out;
-  out += GLYD_HUFFMAN_SIZES_BYTES;
-  for (size_t j = 0; j < GLYD_HUFFMAN_STREAMS; j++) {
-    uint8_t *end = put_stream(out, in + j, n - j, GLYD_HUFFMAN_STREAMS, last);
-    if (j < GLYD_HUFFMAN_STREAMS - 1) glyd_store16(sizes + 2 * j, (uint16_t)(end - out));
-    out = end;
-  }
-  return out;
+#if defined(__x86_64__)
+  if (cpu & GLYD_CPU_AVX2) return put_streams_bmi2(out, in, n, streams, last);
+#endif
+  (void)cpu;
+  return put_streams_scalar(out, in, n, streams, last);
 }

@@ -19,10 +19,13 @@ typedef struct glyd_huffman_code {
 /* Most bytes a plane of n bytes is stored in, plus what is written past its end. */
 #define GLYD_HUFFMAN_PLANE_BOUND(n) ((n) + 32)
 
-/* Write the plane of n (at most 2^18) bytes at in; returns the end. out has
- * room for GLYD_HUFFMAN_PLANE_BOUND(n). last is the code of the last mode-2
- * plane of this kind, and becomes this one's if it has a table. */
-uint8_t *glyd_huffman_encode_plane(uint8_t *out, const uint8_t *in, size_t n, glyd_huffman_code *last);
+/* Write the plane of n (at most 2^18) bytes at in; returns the end. counts says
+ * how often each byte occurs, or is NULL. out has room for
+ * GLYD_HUFFMAN_PLANE_BOUND(n). last is the code of the last mode-2 plane of this
+ * kind, and becomes this one's if it has a table. cpu: GLYD_CPU_*; the bytes do
+ * not depend on it. */
+uint8_t *glyd_huffman_encode_plane(unsigned cpu, uint8_t *out, const uint8_t *in, size_t n, const uint32_t *counts,
+                                   glyd_huffman_code *last);
 
 /* Code lengths, at most GLYD_HUFFMAN_BITS, for the counts (total below 2^20) of
  * at least two symbols. */

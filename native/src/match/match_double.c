@@ -3,6 +3,8 @@
  */
 #include "match/match_double.h"
 
+#include "common/cpu.h"
+
 #define LONG_BITS 17
 #define SHORT_BITS 16
 #define BITS_MIN 10
@@ -24,7 +26,8 @@ size_t glyd_match_double_workspace(uint64_t segment_size) {
          ((size_t)1 << table_bits(SHORT_BITS, segment_size)) * sizeof(uint32_t);
 }
 
-void glyd_match_double_reset(glyd_match_double *m, void *memory, size_t len) {
+void glyd_match_double_reset(glyd_match_double *m, unsigned cpu, void *memory, size_t len) {
+  m->cpu = cpu;
   m->long_bits = table_bits(LONG_BITS, len);
   m->short_bits = table_bits(SHORT_BITS, len);
   m->long_table = memory;
@@ -42,8 +45,7 @@ void glyd_match_double_reset(glyd_match_double *m, void *memory, size_t len) {
 /* What a match saves less what its offset costs, in units of about two bits. */
 GLYD_INLINE int gain(size_t len, size_t off) { return (int)(len * 4) - (int)glyd_log2_32((uint32_t)off + 1); }
 
-size_t glyd_match_double_parse(glyd_match_double *m, const uint8_t *segment, size_t start, size_t end,
-                               glyd_sequence *seqs) {
+GLYD_INLINE size_t parse(glyd_match_double *m, const uint8_t *segment, size_t start, size_t end, glyd_sequence *seqs) {
   uint32_t *const L = m->long_table, *const S = m->short_table;
   const unsigned lb = m->long_bits, sb = m->short_bits;
   const uint8_t *ip = segment + start, *anchor = ip;
@@ -169,4 +171,19 @@ size_t glyd_match_double_parse(glyd_match_double *m, const uint8_t *segment, siz
   m->repeat[0] = r0;
   m->repeat[1] = r1;
   return n;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("bmi,bmi2,lzcnt"))) static size_t parse_bmi2(glyd_match_double *m, const uint8_t *segment,
+                                                                   size_t start, size_t end, glyd_sequence *seqs) {
+  return parse(m, segment, start, end, seqs);
+}
+#endif
+
+size_t glyd_match_double_parse(glyd_match_double *m, const uint8_t *segment, size_t start, size_t end,
+                               glyd_sequence *seqs) {
+#if defined(__x86_64__)
+  if (m->cpu & GLYD_CPU_AVX2) return parse_bmi2(m, segment, start, end, seqs);
+#endif
+  return parse(m, segment, start, end, seqs);
 }

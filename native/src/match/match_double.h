@@ -15,6 +15,7 @@ typedef struct glyd_match_double {
   uint32_t *short_table;
   unsigned long_bits;
   unsigned short_bits;
+  unsigned cpu;       /* GLYD_CPU_*; what is found does not depend on it */
   uint32_t repeat[2]; /* last two different offsets */
 } glyd_match_double;
 
@@ -22,7 +23,7 @@ typedef struct glyd_match_double {
 size_t glyd_match_double_workspace(uint64_t segment_size);
 
 /* Start a segment of len bytes; memory as glyd_match_double_workspace(len or more) says. */
-void glyd_match_double_reset(glyd_match_double *m, void *memory, size_t len);
+void glyd_match_double_reset(glyd_match_double *m, unsigned cpu, void *memory, size_t len);
 
 /* Parse [start, end) of the segment; blocks must be parsed in order. Matches
  * reach back to segment but end at end. seqs has room for (end - start) / 4 + 1.
