@@ -79,9 +79,9 @@ def _main(argv: Sequence[str]) -> int:
 def _run(options: Options, reporter: Reporter, umask: int) -> int:
     if options.verb == "help":
         from glyd_cli.helptext import HELP
-        from glyd_cli.report import write_text
+        from glyd_cli.report import print_text
 
-        write_text(sys.stdout, HELP)
+        print_text(HELP)
         return 0
     if options.verb == "version":
         from glyd_cli.version import print_version

@@ -14,9 +14,9 @@ import glyd
 from glyd_cli.compress import compress
 from glyd_cli.decompress import check, decompress
 from glyd_cli.errors import Exit, FileError, UsageError, describe, exit_code, os_reason, shown
-from glyd_cli.naming import check_several, output_path
+from glyd_cli.naming import check_before_opening, check_several, output_path
 from glyd_cli.report import ratio_text, size_text, speed_text
-from glyd_cli.sources import STDIN, check_removable, open_source
+from glyd_cli.sources import STDIN, open_source
 from glyd_cli.targets import open_stdout, open_target, same_file
 
 if TYPE_CHECKING:
@@ -48,8 +48,7 @@ class _Run:
 
     def convert_one(self, path: str) -> None:
         options = self.options
-        if options.remove and path != STDIN and options.verb != "test" and not options.to_stdout:
-            _check_removable(path)
+        check_before_opening(path, options)
         with open_source(path) as source:
             _check_terminal_input(source, options)
             if options.verb == "test":
@@ -202,13 +201,6 @@ def _check_terminal_input(source: Source, options: Options) -> None:
         raise UsageError("is a terminal: compressed data comes from a file or a pipe")
     if source.is_stdin and STDIN not in options.files:
         raise UsageError("no FILE given, and standard input is a terminal (glyd --help; to type the input: glyd -)")
-
-
-def _check_removable(path: str) -> None:
-    try:
-        check_removable(path, flag="--rm")
-    except OSError as error:
-        raise FileError(path, f"cannot open: {os_reason(error)}") from error
 
 
 def _identity(path: str) -> tuple[int, int] | None:

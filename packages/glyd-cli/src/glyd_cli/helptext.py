@@ -46,8 +46,8 @@ OPTIONS
   -f, --force        replace existing outputs; compress FILE.glyd once more;
                      write compressed data to a terminal, or over a block device
   -T, --threads N    work on N segments at once; 0, the default: one a CPU
-      --memory SIZE  with -d, --test: refuse input that takes more memory to read
-                     (K, M, G, T are powers of 1024; the default is 2G)
+      --memory SIZE  with -d, --test: refuse input that takes more memory to
+                     read (K, M, G, T are powers of 1024; the default is 2G)
       --no-check     store no checksums: damage may then pass unnoticed
       --sparse       with -d: leave holes for long runs of zeros. Done by itself
                      when the output is a regular file; never done to standard

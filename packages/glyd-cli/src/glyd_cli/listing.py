@@ -7,7 +7,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import sys
 import tempfile
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ import glyd
 
 from glyd_cli.errors import Exit, FileError, describe, exit_code, shown
 from glyd_cli.pipeline import CHUNK_NBYTES
-from glyd_cli.report import ratio_text, size_text, write_text
+from glyd_cli.report import print_text, ratio_text, size_text
 from glyd_cli.sources import STDIN, open_source
 
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ def list_files(options: Options, reporter: Reporter) -> Exit:
         text = "\n".join(_details(listing) for listing in listings)
     else:
         text = _table(listings) if listings else ""
-    write_text(sys.stdout, text)
+    print_text(text)
     return worst
 
 

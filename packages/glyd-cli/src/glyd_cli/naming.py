@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from typing import TYPE_CHECKING
 
 from glyd_cli.arguments import SUFFIX
@@ -14,6 +15,9 @@ from glyd_cli.sources import STDIN
 if TYPE_CHECKING:
     from glyd_cli.arguments import Options
     from glyd_cli.sources import Source
+
+
+_NAMELESS = "is no regular file: name the output with -o or -c"
 
 
 def output_path(source: Source, options: Options) -> str | None:
@@ -35,7 +39,7 @@ def output_path(source: Source, options: Options) -> str | None:
             raise UsageError("-o names a folder: standard input has no name of its own for a file in it")
         return None
     if not source.is_regular:
-        raise UsageError("is no regular file: name the output with -o or -c")
+        raise UsageError(_NAMELESS)
     path = _beside(source.path, options)
     if options.output is not None:
         return os.path.join(options.output, os.path.basename(path))
@@ -51,6 +55,28 @@ def _beside(path: str, options: Options) -> str:
     if not name.endswith(SUFFIX) or name == SUFFIX:
         raise UsageError(f"does not end in {SUFFIX}: name the output with -o or -c")
     return path[: -len(SUFFIX)]
+
+
+def check_before_opening(path: str, options: Options) -> None:
+    """Refuse an input for what its name says: opening a pipe may wait for its writer.
+
+    Raises
+    ------
+    UsageError
+        The input is a pipe and nothing says what its output is called, or --rm would
+        remove a link and not the file that was read.
+    """
+    has_output = options.to_stdout or (options.output is not None and not os.path.isdir(options.output))
+    if path == STDIN or options.verb == "test":
+        return
+    try:
+        status = os.lstat(path)
+        if options.remove and not options.to_stdout and stat.S_ISLNK(status.st_mode):
+            raise UsageError("is a symbolic link: --rm removes regular files only")
+        if not has_output and stat.S_ISFIFO(os.stat(path).st_mode):
+            raise UsageError(_NAMELESS)
+    except OSError:
+        return  # opening it will say why
 
 
 def check_several(options: Options) -> None:

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -44,8 +46,8 @@ def ratio_text(content: int, stored: int) -> str:
     return f"{content / stored:.2f}×" if stored else "-"
 
 
-def write_text(stream: TextIO | None, text: str) -> None:
-    """Print text whatever the encoding of the stream; a stream that was closed is left alone.
+def print_text(text: str) -> None:
+    """Write text to standard output, whatever its encoding can express.
 
     Raises
     ------
@@ -54,18 +56,23 @@ def write_text(stream: TextIO | None, text: str) -> None:
     BrokenPipeError
         Its reader has closed it.
     """
-    if stream is None:
-        return
-    name = "standard output" if stream is sys.stdout else "standard error"
     try:
-        stream.flush()
-        data = memoryview(text.encode(stream.encoding or "ascii", "backslashreplace"))
-        while data:
-            data = data[os.write(stream.fileno(), data) :]
+        _write(1, sys.stdout, text)
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise FileError(name, f"write failed: {os_reason(error)}") from error
+        raise FileError("standard output", f"write failed: {os_reason(error)}") from error
+
+
+def _write(fd: int, stream: TextIO | None, text: str) -> None:
+    """Write past the buffers of a stream, so that an error shows here and not at exit."""
+    encoding = (stream and stream.encoding) or "utf-8"
+    data = text.encode(encoding, "backslashreplace")
+    while data:
+        try:
+            data = data[os.write(fd, data) :]
+        except BlockingIOError:  # a terminal or pipe that somebody set to O_NONBLOCK
+            select.select([], [fd], [])
 
 
 class Reporter:
@@ -182,7 +189,5 @@ def _is_terminal(stream: TextIO | None) -> bool:
 
 
 def _to_stderr(text: str) -> None:
-    try:
-        write_text(sys.stderr, text)
-    except (FileError, BrokenPipeError, ValueError):
-        pass  # nobody listens: the exit code still says it
+    with contextlib.suppress(OSError):  # nobody listens: the exit code still says it
+        _write(2, sys.stderr, text)

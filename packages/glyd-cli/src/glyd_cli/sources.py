@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from glyd_cli.errors import FileError, UsageError, os_reason
+from glyd_cli.errors import FileError, os_reason
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -217,17 +217,3 @@ def read_all(source: Source, most: int) -> bytearray | None:
         return None
     del data[n:]
     return data
-
-
-def check_removable(path: str, *, flag: str) -> None:
-    """Refuse to remove what is not a plain file of its own.
-
-    Raises
-    ------
-    UsageError
-        The path is a symbolic link or no regular file.
-    """
-    status = os.lstat(path)
-    if not stat.S_ISREG(status.st_mode):
-        what = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "no regular file"
-        raise UsageError(f"is {what}: {flag} removes regular files only")

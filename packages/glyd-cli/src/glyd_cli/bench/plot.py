@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import TYPE_CHECKING
 
@@ -47,8 +48,11 @@ def draw(results: list[FileResult], path: str) -> None:
     rows = [row for row in mean_rows(results) if not math.isnan(row[1])]
     partial = partial_names(results)
     figure, panels = plt.subplots(1, 2, figsize=(13, 6.2), sharey=True, layout="constrained")
+    drawn = []
     for axes, column, title in ((panels[0], 2, "Writing"), (panels[1], 3, "Reading")):
-        _panel(axes, [(row[0], row[column] / 1e6, row[1]) for row in rows], title)
+        points = [(row[0], row[column] / 1e6, row[1]) for row in rows]
+        _panel(axes, points, title)
+        drawn.append((axes, points))
     panels[0].set_ylabel("ratio: content size by stored size")
     names = shown(results[0].name.rsplit("/", 1)[-1]) if len(results) == 1 else f"{len(results)} files, geometric means"
     total = size_text(sum(result.nbytes for result in results))
@@ -59,13 +63,15 @@ def draw(results: list[FileResult], path: str) -> None:
         f"MB/s, one thread unless labelled (T: threads); {facts['cpu']}{missing}", fontsize=9, color="#555555"
     )
     figure.canvas.draw()
-    for axes in panels:
-        _label(axes)
+    for axes, points in drawn:
+        _label(axes, points)
     figure.savefig(path, dpi=160)
     plt.close(figure)
 
 
 def _panel(axes: Any, points: list[tuple[str, float, float]], title: str) -> None:
+    from matplotlib.ticker import LogLocator, NullFormatter  # noqa: PLC0415 - an extra, and slow to load
+
     axes.set_title(title, loc="left", fontsize=11)
     axes.set_xscale("log")
     axes.grid(visible=True, which="major", color="#e4e4e4", linewidth=0.8)
@@ -73,13 +79,12 @@ def _panel(axes: Any, points: list[tuple[str, float, float]], title: str) -> Non
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     axes.margins(0.12, 0.12)
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     lines: dict[tuple[str, bool], list[tuple[float, float]]] = {}
-    axes.glyd_points = []
     for name, speed, ratio in points:
-        family = name.split()[0]
-        lines.setdefault((family, " T" in name), []).append((speed, ratio))
-        axes.glyd_points.append((name, speed, ratio))
+        lines.setdefault((name.split()[0], " T" in name), []).append((speed, ratio))
     for (family, is_parallel), line in lines.items():
         axes.plot(
             *zip(*line, strict=True),
@@ -93,14 +98,17 @@ def _panel(axes: Any, points: list[tuple[str, float, float]], title: str) -> Non
         )
 
 
-def _label(axes: Any) -> None:
-    """Put a label beside each point where it covers no point and no other label."""
+def _label(axes: Any, points: list[tuple[str, float, float]]) -> None:
+    """Put a label beside each point where it covers no point, no other label, and hardly a line."""
+    from matplotlib import patheffects  # noqa: PLC0415 - an extra, and slow to load
+
     renderer = axes.figure.canvas.get_renderer()
     scale = axes.figure.dpi / 72
     frame = axes.get_window_extent(renderer)
-    spots = [axes.transData.transform((x, y)) for _, x, y in axes.glyd_points]
+    spots = [axes.transData.transform((x, y)) for _, x, y in points]
+    along_lines = [spot for line in axes.get_lines() for spot in _samples(axes, line)]
     taken: list[Any] = []
-    for (name, *_), (x, y) in zip(axes.glyd_points, spots, strict=True):
+    for (name, *_), (x, y) in zip(points, spots, strict=True):
         family = name.split()[0]
         label = axes.annotate(
             name,
@@ -123,7 +131,8 @@ def _label(axes: Any) -> None:
             clashes = sum(_overlap(box, other) for other in taken)
             clashes += sum(_overlap(box, (px - 4, py - 4, px + 4, py + 4)) for px, py in spots)
             outside = box[0] < frame.x0 or box[2] > frame.x1 + 8 or box[1] < frame.y0 or box[3] > frame.y1 + 8
-            cost = (clashes + 2 * outside, radius)
+            crossed = any(box[0] < px < box[2] and box[1] < py < box[3] for px, py in along_lines)
+            cost = (clashes + 2 * outside, crossed, radius)
             if best is None or cost < best[0]:
                 best = (cost, cx, cy, box, radius)
         assert best is not None
@@ -143,8 +152,18 @@ def _label(axes: Any) -> None:
             fontweight="bold" if family == "glyd" else "normal",
             arrowprops=arrow if radius > 16 else None,
             zorder=5,
+            path_effects=[patheffects.withStroke(linewidth=2.5, foreground="white")],
         )
         taken.append(box)
+
+
+def _samples(axes: Any, line: Any) -> list[tuple[float, float]]:
+    """Return places on the screen along a line."""
+    spots = [tuple(spot) for spot in axes.transData.transform(line.get_xydata())]
+    out = []
+    for (x0, y0), (x1, y1) in itertools.pairwise(spots):
+        out += [(x0 + (x1 - x0) * i / 40, y0 + (y1 - y0) * i / 40) for i in range(41)]
+    return out
 
 
 def _overlap(a: tuple[float, ...], b: tuple[float, ...]) -> bool:

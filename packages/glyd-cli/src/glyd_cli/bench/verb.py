@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 from typing import TYPE_CHECKING
 
 from glyd_cli.bench.codecs import find_codecs
@@ -15,7 +14,7 @@ from glyd_cli.bench.measure import MismatchError, measure
 from glyd_cli.bench.summary import as_json
 from glyd_cli.bench.tables import closing_text, file_table
 from glyd_cli.errors import Exit, FileError, UsageError
-from glyd_cli.report import write_text
+from glyd_cli.report import print_text
 from glyd_cli.sources import STDIN, open_source
 
 if TYPE_CHECKING:
@@ -63,11 +62,11 @@ def bench_files(options: Options, reporter: Reporter) -> Exit:
             return Exit.CORRUPT
         results.append(result)
         if not options.json:
-            write_text(sys.stdout, file_table(result, width=width, color=is_terminal) + "\n")
+            print_text(file_table(result, width=width, color=is_terminal) + "\n")
     if options.json:
-        write_text(sys.stdout, json.dumps(as_json(results, missing, threads), indent=2) + "\n")
+        print_text(json.dumps(as_json(results, missing, threads), indent=2) + "\n")
     else:
-        write_text(sys.stdout, closing_text(results, missing))
+        print_text(closing_text(results, missing))
     if options.plot:
         from glyd_cli.bench.plot import draw  # noqa: PLC0415 - only for plots
 

@@ -1,0 +1,112 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+import re
+import statistics
+import subprocess
+import sys
+import time
+
+import pytest
+from glyd_cli.arguments import _LATER, _LATER_VERBS, build_parser, parse
+from glyd_cli.errors import UsageError
+from glyd_cli.helptext import HELP
+
+
+def test_help_names_every_option_and_no_other():
+    known = {s for a in build_parser()._actions for s in a.option_strings}
+    later = {s for flags in _LATER.values() for s in flags}
+    named = set(re.findall(r"(?<![\w-])(--?[a-zA-Z0-9][\w-]*)", HELP.split("FILES AND SAFETY")[0]))
+    named = {re.sub(r"^(-[Tt])\d+$", r"\1", n) for n in named}
+    assert known - later <= named
+    assert named <= known | {"-cf"}
+    assert not named & later
+
+
+def test_help_and_version(glyd):
+    assert glyd("--help").out.decode() == HELP
+    assert glyd("-h").out.decode() == HELP
+    assert all(len(line) <= 80 for line in HELP.splitlines())
+    assert re.fullmatch(rb"glyd \d+\.\d+\.\d+ \(glyd-codec \d+\.\d+\.\d+\)\n", glyd("--version").out)
+
+
+def test_starts_fast(glyd):
+    times = []
+    for _ in range(7):
+        start = time.perf_counter()
+        glyd("--version")
+        times.append(time.perf_counter() - start)
+    assert statistics.median(times) < 0.3  # 0.05 s on a quiet machine; the goal is 0.12
+
+
+def test_nothing_heavy_is_loaded():
+    code = "import sys, glyd_cli.convert, glyd_cli.listing; print([m for m in ('rich', 'numpy', 'matplotlib') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_module_runs_too(tmp_path):
+    done = subprocess.run([sys.executable, "-I", "-m", "glyd_cli", "--version"], capture_output=True, cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"glyd ")
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--nope",), ("-Z",), ("-5",), ("-T",), ("-Tx",), ("-T-1",), ("-T999",), ("--memory", "x"), ("--memory=0",),
+        ("-d", "--test"), ("-c", "-o", "x"), ("-q", "-v"), ("--long",), ("--json",), ("--memory=1G",),
+        ("--plot", "x.png"), ("--seconds=0", "-b"), ("-o", ""), ("-o", "x", "--list"), ("-", "-"), ("--comp",),
+        ("--limit=1M",), ("-l", "-b"), ("--plot=x.gif", "-b"),
+    ],
+)  # fmt: skip
+def test_wrong_usage(glyd, flags, tmp_path):
+    (tmp_path / "f").write_bytes(b"x")
+    assert "glyd --help" in glyd.fail(*flags, "f", code=1)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["f"]
+
+
+@pytest.mark.parametrize("flag", [s for flags in _LATER.values() for s in flags])
+def test_levels_and_modes_to_come_are_named(glyd, flag, tmp_path):
+    (tmp_path / "f").write_bytes(b"x")
+    assert flag in glyd.fail(flag, "f", code=1)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["f"]
+
+
+@pytest.mark.parametrize("verb", _LATER_VERBS)
+def test_verbs_to_come_are_reserved(glyd, verb, tmp_path):
+    (tmp_path / verb).write_bytes(b"x")
+    assert f"./{verb}" in glyd.fail(verb, code=1)
+    glyd(f"./{verb}")
+    assert (tmp_path / f"{verb}.glyd").exists()
+
+
+def test_flags_in_any_order_and_together():
+    a = parse(["-dc", "x", "-T4", "-k", "y", "-f"])
+    assert (a.verb, a.to_stdout, a.files, a.threads, a.remove, a.force) == ("decompress", True, ["x", "y"], 4, False, True)
+    assert parse(["-9qo", "out", "f"]).output == "out"
+    assert parse(["-T", "3", "f"]).threads == 3
+    assert parse(["f", "--memory=64M", "-d"]).memory == 64 << 20
+    assert parse(["--rm", "-k", "f"]).remove is False
+    assert parse(["-k", "--rm", "f"]).remove is True
+    assert [parse([f, "x"]).level for f in ("-t", "--turbo", "-1", "--fast", "--default", "-9", "--max")] == [
+        "turbo", "turbo", "fast", "fast", "default", "max", "max",
+    ]  # fmt: skip
+    assert parse(["x"]).level == "default"
+    assert parse(["--sparse", "x"]).sparse is True
+    assert parse(["--no-sparse", "x"]).sparse is False
+    assert parse(["x"]).sparse is None
+
+
+def test_double_dash_ends_options():
+    assert parse(["-k", "a", "--", "-d", "--", "store"]).files == ["a", "-d", "--", "store"]
+    assert parse(["--", "store"]).files == ["store"]
+
+
+@pytest.mark.parametrize(("word", "nbytes"), [("1", 1), ("2k", 2048), ("1.5K", 1536), ("64MiB", 64 << 20), ("3gb", 3 << 30)])
+def test_sizes(word, nbytes):
+    assert parse(["-d", "--memory", word, "x"]).memory == nbytes
+
+
+@pytest.mark.parametrize("word", ["", "-1", "1x", "K", "0.0001k", "1e3"])
+def test_wrong_sizes(word):
+    with pytest.raises(UsageError):
+        parse(["-d", f"--memory={word}", "x"])

@@ -1,0 +1,107 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""Stopped at any moment: no half file, no traceback, the exit code says which signal it was."""
+
+import os
+import random
+import signal
+import subprocess
+import time
+
+import glyd as codec
+import pytest
+from glyd_cli.signals import Interrupted, StopGate
+
+
+@pytest.fixture
+def work(tmp_path, big):
+    (tmp_path / "f").write_bytes(big * 2)
+    (tmp_path / "f.z").write_bytes(codec.compress(big * 2, "turbo"))
+    return big * 2
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(("args", "name"), [(("-9", "f"), "f"), (("-d", "--rm", "f.z"), "f.z")])
+def test_stopped_at_random_moments(glyd, tmp_path, work, signum, args, name):
+    rng = random.Random(signum)
+    codes = set()
+    (tmp_path / "o").write_bytes(b"older")
+    for _ in range(7):
+        process = glyd.start("-q", "-f", *args, "-o", "o", stderr=subprocess.PIPE)
+        time.sleep(0.03 + 0.25 * rng.random())  # not before Python itself is up
+        process.send_signal(signum)
+        if rng.random() < 0.3:
+            process.send_signal(signum)  # impatient
+        _, err = process.communicate(timeout=20)
+        codes.add(process.returncode)
+        names = sorted(os.listdir(tmp_path))
+        if process.returncode == 0:  # it was faster
+            codec.decompress((tmp_path / "o").read_bytes()) if name == "f" else None
+            if name == "f.z":
+                assert (tmp_path / "o").read_bytes() == work
+                (tmp_path / "f.z").write_bytes(codec.compress(work, "turbo"))
+            (tmp_path / "o").write_bytes(b"older")
+            continue
+        if process.returncode == -signum:  # before the first line of the command ran
+            continue
+        assert process.returncode == 128 + signum, err
+        assert err == b"", err
+        assert names == ["f", "f.z", "o"]
+        assert (tmp_path / "o").read_bytes() == b"older"
+    assert codes & {128 + signum}
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_while_waiting(glyd, tmp_path, signum):
+    """For input that does not come, or an output that nobody reads."""
+    process = glyd.start("-o", "x", stdin=subprocess.PIPE)
+    time.sleep(0.4)
+    process.send_signal(signum)
+    assert process.wait(10) == 128 + signum
+    process.stdin.close()
+    assert os.listdir(tmp_path) == []
+    (tmp_path / "f").write_bytes(os.urandom(1 << 22))
+    process = glyd.start("-c", "-1", "f", stdout=subprocess.PIPE)
+    time.sleep(0.5)
+    process.send_signal(signum)
+    assert process.wait(10) == 128 + signum
+    assert process.stderr.read() == b""
+
+
+def test_ignored_signals_stay_ignored(glyd, tmp_path, work):
+    """What nohup and background jobs of scripts rely on."""
+    process = glyd.start("-q", "-9", "f", "-o", "o", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    time.sleep(0.1)
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(30) == 0
+    assert codec.decompress((tmp_path / "o").read_bytes()) == work
+
+
+def test_killed_outright_leaves_nothing_where_files_can_be_nameless(glyd, tmp_path, work):
+    if not hasattr(os, "O_TMPFILE"):
+        pytest.skip("this system has no nameless files")
+    try:
+        os.close(os.open(tmp_path, os.O_TMPFILE | os.O_WRONLY))
+    except OSError as error:
+        pytest.skip(f"this file system has no nameless files: {error}")
+    process = glyd.start("-q", "-9", "-T1", "f", "-o", "o")
+    time.sleep(0.15)
+    process.kill()
+    process.wait()
+    assert sorted(set(os.listdir(tmp_path)) - {"o"}) == ["f", "f.z"]
+
+
+def test_gate_delays_signals_and_takes_one():
+    gate = StopGate()
+    with pytest.raises(Interrupted) as stop:
+        with gate:
+            with gate:
+                gate._on_signal(signal.SIGTERM, None)
+            done = True
+    assert done
+    assert stop.value.signum == signal.SIGTERM
+    gate._on_signal(signal.SIGINT, None)  # once is enough
+    with gate:
+        pass
+    with pytest.raises(Interrupted):
+        StopGate()._on_signal(signal.SIGINT, None)
