@@ -1,0 +1,131 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+"""Write the golden files: frames whose reading is pinned, in native/tests/golden.
+
+    python tools/make_golden.py            rules/ and generated/, from the tools alone
+    python tools/make_golden.py encoded    encoded/, with the glyd package that is installed
+
+``rules`` are the cases of frame_breaker.py, ``generated`` streams of frame_generator.py, ``encoded`` what
+the library writes at each level. manifest.txt has a line for each file: name, the status that reading it
+must give (status.h; 0 is success), and size and XXH3-64 of the content. Files once released stay: a change
+here may add to them, never alter what is there.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from frame_breaker import cases
+from frame_generator import valid_stream
+from reference_decoder import FormatError, decode
+from reference_xxh3 import xxh3_64
+
+GOLDEN: Final = Path(__file__).resolve().parent.parent / "native" / "tests" / "golden"
+STATUS: Final = {
+    "magic": 10,
+    "version": 11,
+    "feature": 12,
+    "header": 13,
+    "corrupt": 20,
+    "checksum": 21,
+    "truncated": 22,
+    "trailing": 23,
+}
+FILE_MAX: Final = 3000  # bytes; larger cases are read by the tests that make them
+CUTS: Final = 5  # of every so many cut places one becomes a file
+GENERATED: Final = 40
+
+
+def rules() -> Iterator[tuple[str, bytes]]:
+    """Return the cases of the rules that are small."""
+    n_cuts = 0
+    for case in cases():
+        is_cut = case.name.startswith("truncated-at-")
+        n_cuts += is_cut
+        if len(case.data) <= FILE_MAX and not (is_cut and n_cuts % CUTS):
+            kind = case.category or "valid"
+            yield f"rules/{kind}/{case.name.replace('^', '-')}.glyd", case.data
+
+
+def generated() -> Iterator[tuple[str, bytes]]:
+    """Return the first generated streams that are small."""
+    n_files = 0
+    for seed in range(1000):
+        data, _ = valid_stream(random.Random(seed))  # noqa: S311 -- test data
+        if 200 <= len(data) <= FILE_MAX:
+            yield f"generated/{seed:03}.glyd", data
+            n_files += 1
+        if n_files == GENERATED:
+            return
+
+
+def sample(size: int, seed: int) -> bytes:
+    """Return lines with words and numbers, some noise, a table of integers and a run."""
+    rng = random.Random(seed)  # noqa: S311 -- test data
+    words = [bytes(rng.choices(b"etaoinshrdlu", k=rng.randint(2, 9))) for _ in range(60)]
+    out = bytearray()
+    while len(out) < size:
+        kind = rng.random()
+        if kind < 0.8:
+            out += b"%d %b\n" % (rng.randrange(5000), b" ".join(rng.choices(words, k=6)))
+        elif kind < 0.9:
+            out += b"".join((1000 + 3 * i).to_bytes(4, "little") for i in range(rng.randrange(30)))
+        elif kind < 0.95:
+            out += rng.randbytes(rng.randrange(40))
+        else:
+            out += bytes(rng.randrange(600))
+    return bytes(out[:size])
+
+
+def encoded() -> Iterator[tuple[str, bytes]]:
+    """Return frames that the library writes."""
+    import glyd  # noqa: PLC0415 -- the other parts do without
+
+    for level in ("turbo", "fast", "default", "max"):
+        for size in (0, 1, 100, 8000):
+            yield f"encoded/{level}-{size}.glyd", glyd.compress(sample(size, size), level)
+        yield f"encoded/{level}-segments.glyd", glyd.compress(sample(6000, 1), level, segment_size=1 << 11)
+        yield f"encoded/{level}-unchecked.glyd", glyd.compress(sample(3000, 2), level, checksum=False)
+        yield f"encoded/{level}-noise.glyd", glyd.compress(random.Random(3).randbytes(500), level)  # noqa: S311
+        yield f"encoded/{level}-run.glyd", glyd.compress(b"r" * 300_000, level)
+        yield f"encoded/{level}-far.glyd", glyd.compress(sample(2000, 4) + bytes(100_000) + sample(2000, 4), level)
+        writer = glyd.Compressor(level)
+        data = writer.compress(sample(2500, 5)) + writer.compress(sample(2500, 6)) + writer.flush()
+        yield f"encoded/{level}-size-unknown.glyd", data
+
+
+def line(name: str, data: bytes) -> str:
+    """Return the line of the manifest, as the reference decoder reads the file."""
+    try:
+        content = decode(data)
+    except FormatError as error:
+        return f"{name} {STATUS[error.category]} 0 0\n"
+    return f"{name} 0 {len(content)} {xxh3_64(content):016x}\n"
+
+
+def main() -> int:
+    """Write the files of some parts and the manifest of all."""
+    parts = {"encoded": encoded} if sys.argv[1:] == ["encoded"] else {"rules": rules, "generated": generated}
+    if sys.argv[1:] not in ([], ["encoded"]):
+        sys.stderr.write("usage: make_golden.py [encoded]\n")
+        return 2
+    for part, make in parts.items():
+        for old in sorted((GOLDEN / part).rglob("*.glyd")):
+            old.unlink()
+        for name, data in make():
+            path = GOLDEN / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+    names = sorted(path.relative_to(GOLDEN).as_posix() for path in GOLDEN.rglob("*.glyd"))
+    lines = [line(name, (GOLDEN / name).read_bytes()) for name in names]
+    (GOLDEN / "manifest.txt").write_text("".join(lines), encoding="utf-8")
+    sys.stdout.write(f"{len(lines)} files, {sum((GOLDEN / name).stat().st_size for name in names)} bytes\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
