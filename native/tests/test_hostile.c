@@ -324,6 +324,9 @@ static void test_segments(void) {
       {"content size not canonical", "\2\x8A\0\1x", 5, GLYD_E_CORRUPT},
       {"payload size not canonical", "\2\x0A\x81\0x", 5, GLYD_E_CORRUPT},
       {"endless varint", "\2\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF", 12, GLYD_E_CORRUPT},
+      {"content size cut, but too long already", "\2\xFF\xFF\xFF\xFF\xFF", 6, GLYD_E_CORRUPT},
+      {"payload size cut, but too long already", "\3\x0A\xFF\xFF\xFF\xFF\xFF", 7, GLYD_E_CORRUPT},
+      {"content size cut", "\2\xFF\xFF\xFF\xFF", 5, GLYD_E_TRUNCATED},
       {"another frame's bytes", "\2\x0A\1x?", 5, GLYD_E_TRAILING},
   };
   for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {

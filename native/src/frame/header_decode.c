@@ -169,7 +169,9 @@ glyd_status glyd_header_decode_segment(const uint8_t *in, size_t len, const glyd
   const uint8_t *p = in + 1;
   for (unsigned i = 0; i < 2; i++) {
     const uint8_t *next = glyd_get_varint(p, in + len, &sizes[i]);
-    if (!next && sizes[i] == 1) return glyd_frame_fail(error, GLYD_E_TRUNCATED, 0, len + 1 + (1 - i) + check_size, len);
+    /* Five bytes without an end are beyond any size: no need to wait for more. */
+    if (!next && sizes[i] == 1 && in + len - p < 5)
+      return glyd_frame_fail(error, GLYD_E_TRUNCATED, 0, len + 1 + (1 - i) + check_size, len);
     if (!next) return glyd_frame_fail(error, GLYD_E_CORRUPT, 0, frame->segment_size, *p);
     p = next;
     const uint64_t most = i == 0 ? glyd_frame_content_max(GLYD_SEGMENT_LOG_MAX, frame->content_size) : sizes[0];
