@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import frame_writer as w
 from frame_writer import Plain, Segment, frame, plane
@@ -76,8 +76,8 @@ def plain_cases() -> Iterator[Case]:
         base=1, offsets=[1, 2], tokens=[token(2, 6), token(7, 1)], ll_escapes=[2], literals=b"abcdefghijk",
     )  # fmt: skip
 
-    def one(content: bytes = text, **fields: object) -> bytes:
-        return lz(content, dataclasses.replace(base, **fields).bytes(len(content)))  # type: ignore[arg-type]
+    def one(content: bytes = text, **fields: Any) -> bytes:
+        return lz(content, dataclasses.replace(base, **fields).bytes(len(content)))
 
     yield good("plain", one(), text)
     for flag in (4, 8, 16, 32):
@@ -107,15 +107,15 @@ def plain_cases() -> Iterator[Case]:
         yield Case(f"plain-{name}-over", one(counts={name: value}), "corrupt")
         yield Case(f"plain-{name}-2^63", one(counts={name: 1 << 63}), "corrupt")
     table = bytes([9] * 6 + [7] + [2] * 8)
-    own = {"own_lengths": table, "tokens": [token(2, 6), token(7, 14)]}
+    own: dict[str, Any] = {"own_lengths": table, "tokens": [token(2, 6), token(7, 14)]}
     yield good("plain-own-lengths", one(**own), text)
     yield good(
         "plain-own-lengths-base", one(**{**own, "tokens": [token(2, 15), token(7, 14)], "ml_escapes": [6]}), text
     )
     yield Case("plain-own-length-0", one(**{**own, "own_lengths": b"\0" + table[1:]}), "corrupt")
-    repeat = {"repeat_form": True}
+    repeat: dict[str, Any] = {"repeat_form": True}
     yield good("plain-repeat-form", one(**repeat), text)
-    first = {**repeat, "tokens": [token(2, 6, 1), token(7, 1)]}
+    first: dict[str, Any] = {**repeat, "tokens": [token(2, 6, 1), token(7, 1)]}
     yield good("plain-repeat-first", one(**first, offsets=[2]), text)
     yield Case("plain-repeat-offset-left", one(**first), "corrupt")
     yield good("plain-repeat-third-0", one(**repeat, offsets=[1 | 1 << 15, 2], thirds=[0]), text)
@@ -179,8 +179,8 @@ def coded_cases() -> Iterator[Case]:
         "ml_escapes": b"\2", "offset_codes": b"\x08",
     }  # fmt: skip
 
-    def one(content: bytes = text, raw_bits: bytes = b"\0", **changed: object) -> bytes:
-        return lz(content, coded(len(content), **{**values, "raw_bits": raw_bits, **changed}))  # type: ignore[arg-type]
+    def one(content: bytes = text, raw_bits: bytes = b"\0", **changed: Any) -> bytes:
+        return lz(content, coded(len(content), **{**values, "raw_bits": raw_bits, **changed}))
 
     yield good("coded", one(), text)
     yield good("coded-padding", one(raw_bits=b"\xfe"), text)
@@ -206,22 +206,27 @@ def coded_cases() -> Iterator[Case]:
             one(offset_codes=bytes([code]), raw_bits=bytes(3 if code < 200 else code >> 6)),
             "corrupt",
         )
+    most = 1 << 18
+    content = A * (1 + most)
     for n, category in ((1 << 16, None), ((1 << 16) + 1, "corrupt")):
-        many = {"commands": plane(bytes(n), 1)}
-        content = A * (1 + 4 * n)
-        blocks = [w.block(0, 0, 1, A), coded(4 * n, written=many)]
+        blocks = [w.block(0, 0, 1, A), coded(most, written={"commands": plane(bytes(n), 1)})]
         yield Case("coded-sequences-" + ("over" if category else "most"), lz(content, *blocks), category, content)
     table = bytes([4, 9, 12, 21, *range(30, 40), 254])
-    own = {"own": table, "ml_escapes": b"", "commands": bytes([command(3, 0, 0), command(3, 3, 3)])}
+    own: dict[str, Any] = {"own": table, "ml_escapes": b"", "commands": bytes([command(3, 0, 0), command(3, 3, 3)])}
     yield good("coded-own-lengths", one(**own), text)
     yield good("coded-own-lengths-escape", one(own=table, ml_escapes=b"\x11"), text)
     for name, wrong in (("3", b"\3" + table[1:]), ("255", table[:-1] + b"\xff"), ("equal", b"\4\4" + table[2:])):
         yield Case(f"coded-own-lengths-{name}", one(**{**own, "own": wrong}), "corrupt")
 
     # one literal, then a match as long as what is left
-    def match(content_size: int, escape: int = 255, **changed: object) -> bytes:
-        args = {"literals": A, "commands": bytes([command(1, 15, 0)]), "ml_escapes": bytes([escape]), **changed}
-        return lz(A * content_size, coded(content_size, **args))  # type: ignore[arg-type]
+    def match(content_size: int, escape: int = 255, **changed: Any) -> bytes:
+        args: dict[str, Any] = {
+            "literals": A,
+            "commands": bytes([command(1, 15, 0)]),
+            "ml_escapes": bytes([escape]),
+            **changed,
+        }
+        return lz(A * content_size, coded(content_size, **args))
 
     for size in (255, 256, 65535, 65536, (1 << 18) - 1):
         yield good(f"coded-long-{size}", match(size + 1, longs=[size]), A * (size + 1))
@@ -240,27 +245,16 @@ def coded_cases() -> Iterator[Case]:
     for i in range(3):
         uneven = {f"long_{i}": plane(bytes([255 * (i == 0), 0]))}
         yield Case(f"coded-long-planes-uneven-{i}", match(256, longs=[255], written=uneven), "corrupt")
-    for n, category in ((1028, None), (1029, "corrupt")):
-        n_blocks = 514 if category is None else 515
-        size = 255 * n + 1
-        many = {
-            "commands": bytes([command(3, 15, 0)]) * n_blocks,
-            "ml_escapes": b"\xff" * n_blocks,
-            "ll_escapes": b"\xff" * n_blocks,
-        }
-        literals = A * (255 * n_blocks)
-        rest = 255 * 2 * n_blocks
-        longs = [255] * (2 * n_blocks)
-        if category:
-            longs, rest = longs[:-1], rest - 1
-            many["ll_escapes"] = b"\xff" * (n_blocks - 1) + b"\xfb"
-            literals = literals[:-1]
-        yield Case(
-            "coded-long-" + ("over" if category else "most"),
-            lz(A * rest, coded(rest, literals=literals, longs=longs, **many)),
-            category,
-            A * rest,
-        )
+    n = 514
+    many: dict[str, Any] = {
+        "commands": bytes([command(3, 15, 0)]) * n,
+        "ll_escapes": b"\xff" * n,
+        "ml_escapes": b"\xff" * n,
+    }
+    for more, category in ((0, None), (1, "corrupt")):
+        longs = [255] * (2 * n + more)  # 1,028 and one more
+        block = coded(510 * n, literals=A * (255 * n), longs=longs, **many)
+        yield Case("coded-long-" + ("over" if category else "most"), lz(A * (510 * n), block), category, A * (510 * n))
 
 
 def carried_cases() -> Iterator[Case]:
@@ -284,8 +278,13 @@ def carried_cases() -> Iterator[Case]:
     other = {"literals": plane(A * 12, 2, {97: 1, 1: 1}), "commands": plane(b"\1\1", 3, {97: 1, 1: 1})}
     yield Case("table-of-other-kind", lz(A * 20, coded(20, written=other)), "corrupt")
     low = {"long_0": plane(b"\x01", 2, {0: 1, 1: 1}), "long_1": plane(b"\x01", 3, {0: 1, 1: 1})}
-    args = {"literals": A, "commands": bytes([command(1, 15, 0)]), "ml_escapes": b"\xff", "longs": [257]}
-    yield Case("table-of-other-long-plane", lz(A * 258, coded(258, **args, written=low)), "corrupt")  # type: ignore[arg-type]
+    args: dict[str, Any] = {
+        "literals": A,
+        "commands": bytes([command(1, 15, 0)]),
+        "ml_escapes": b"\xff",
+        "longs": [257],
+    }
+    yield Case("table-of-other-long-plane", lz(A * 258, coded(258, **args, written=low)), "corrupt")
     # the first block puts 3 into the front slot; the second uses it
     first = coded(7, literals=b"abc", commands=bytes([command(3, 0, 3)]), ll_escapes=b"\0", offset_codes=b"\2")
     second = coded(4, commands=bytes([command(0, 0, 0)]))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Any, Final
 
 import frame_writer as w
 from block_breaker import A, Case, block_cases, carried_cases, coded_cases, good, plain_cases, plane_cases
@@ -47,8 +47,8 @@ def header_cases() -> Iterator[Case]:
     """Rules about headers."""
     memory = w.memory_code(16, 11)
 
-    def known(**breaks: object) -> bytes:
-        return frame(HELLO, known_size=True, with_trailer=False, **breaks)  # type: ignore[arg-type]
+    def known(**breaks: Any) -> bytes:
+        return frame(HELLO, known_size=True, with_trailer=False, **breaks)
 
     yield good("header-size-known", known())
     yield good("header-size-unknown", frame(HELLO))
@@ -91,8 +91,8 @@ def segment_cases() -> Iterator[Case]:
     """Rules about segments."""
     two = w.block(0, 0, 1, A) * 2
 
-    def one(*, trailer: bool = True, check_kind: int = 0, **fields: object) -> bytes:
-        segment = dataclasses.replace(Segment(w.RAW, b"aa", b"aa"), **fields)  # type: ignore[arg-type]
+    def one(*, trailer: bool = True, check_kind: int = 0, **fields: Any) -> bytes:
+        segment = dataclasses.replace(Segment(w.RAW, b"aa", b"aa"), **fields)
         return frame([segment], known_size=not trailer, with_trailer=trailer, check_kind=check_kind)
 
     yield good("segment-raw", one(), b"aa")
@@ -116,13 +116,13 @@ def segment_cases() -> Iterator[Case]:
     yield Case("fill-payload-empty", one(kind=w.FILL, payload=b""), "corrupt")
     for check_kind in (1, 2):
         for name, kind, payload in (("raw", w.RAW, b"aa"), ("fill", w.FILL, A), ("lz", w.LZ, two)):
-            fields = {"kind": kind, "payload": payload, "check_kind": check_kind}
-            yield good(f"check-{check_kind}-{name}", one(**fields), b"aa")  # type: ignore[arg-type]
-            yield Case(f"check-{check_kind}-{name}-wrong", one(check_xor=128, **fields), "checksum")  # type: ignore[arg-type]
+            fields: dict[str, Any] = {"kind": kind, "payload": payload, "check_kind": check_kind}
+            yield good(f"check-{check_kind}-{name}", one(**fields), b"aa")
+            yield Case(f"check-{check_kind}-{name}-wrong", one(check_xor=128, **fields), "checksum")
     for trailer in (False, True):
-        kind = "-and-trailer" * trailer
+        suffix = "-and-trailer" * trailer
         yield Case(
-            f"size-known-low{kind}", frame(HELLO, known_size=True, with_trailer=trailer, content_size=10), "corrupt"
+            f"size-known-low{suffix}", frame(HELLO, known_size=True, with_trailer=trailer, content_size=10), "corrupt"
         )
     yield Case("size-known-high", frame(HELLO, known_size=True, with_trailer=False, content_size=12), "truncated")
     yield Case("size-known-high-and-trailer", frame(HELLO, known_size=True, content_size=12), "corrupt")
@@ -142,7 +142,8 @@ def trailer_cases() -> Iterator[Case]:
     for known in (False, True):
         suffix = "-size-known" * known
         for name in ("content", "frame", "size", "check"):
-            broken = frame(HELLO, known_size=known, **{f"trailer_{name}_xor": 1})  # type: ignore[arg-type]
+            breaks: dict[str, Any] = {f"trailer_{name}_xor": 1}
+            broken = frame(HELLO, known_size=known, **breaks)
             yield Case(f"trailer-{name}{suffix}", broken, "corrupt")
         yield Case(f"trailer-count-low{suffix}", frame(HELLO * 2, known_size=known, trailer_n=b"\1"), "corrupt")
         yield Case(f"trailer-count-high{suffix}", frame(HELLO * 2, known_size=known, trailer_n=b"\3"), "corrupt")

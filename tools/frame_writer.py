@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from reference_xxh3 import xxh3_64
 
@@ -168,7 +168,7 @@ def frame(
     with_trailer: bool = True,
     check_kind: int = 0,
     segment_log: int = 16,
-    **breaks: object,
+    **breaks: Any,
 ) -> bytes:
     """Return a frame; breaks are arguments of header, or of trailer with a prefix "trailer_"."""
     segments = list(segments)
@@ -176,12 +176,12 @@ def frame(
     in_header = {k: v for k, v in breaks.items() if not k.startswith("trailer_")}
     if known_size:
         in_header.setdefault("content_size", sum(len(s.content) for s in segments))
-    out = header(check_kind=check_kind, trailer=with_trailer, segment_log=segment_log, **in_header)  # type: ignore[arg-type]
+    out = header(check_kind=check_kind, trailer=with_trailer, segment_log=segment_log, **in_header)
     parts = [segment.bytes(check_kind) for segment in segments]
     out += b"".join(parts)
     if with_trailer:
         entries = [(len(s.content), len(part)) for s, part in zip(segments, parts, strict=True)]
-        out += trailer(len(out), segment_log, entries, **in_trailer)  # type: ignore[arg-type]
+        out += trailer(len(out), segment_log, entries, **in_trailer)
     return out
 
 

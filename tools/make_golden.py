@@ -21,7 +21,8 @@ from typing import Final
 
 from frame_breaker import cases
 from frame_generator import valid_stream
-from reference_decoder import FormatError, decode
+from reference_bytes import FormatError
+from reference_decoder import decode
 from reference_xxh3 import xxh3_64
 
 GOLDEN: Final = Path(__file__).resolve().parent.parent / "native" / "tests" / "golden"

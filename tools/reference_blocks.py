@@ -76,7 +76,7 @@ def decode_plain(body: Bytes, flags: int, out: bytearray, block_end: int) -> Non
                 offset += (thirds.next() << 15) - (1 << 15)
             elif not repeat_form and f:
                 offset += thirds.next() << 16
-        copy_literals(out, literals.bytes(n_literals), block_end, body)
+        copy_literals(out, literals.some(n_literals), block_end, body)
         copy_match(out, length, offset, block_end, body)
     copy_literals(out, literals.rest(), block_end, body)
     for used in (offsets, ll_escapes, ml_escapes, thirds, longs):
@@ -138,7 +138,7 @@ class Coded:
             length = replace_long(lengths[code] if code < 15 else escape_base + ml_escapes.next())
             offset = self.slots.pop(which) if which < 3 else new_offset()
             self.slots = [offset, *self.slots][:3]
-            copy_literals(out, literals.bytes(n_literals), block_end, body)
+            copy_literals(out, literals.some(n_literals), block_end, body)
             copy_match(out, length, offset, block_end, body)
         copy_literals(out, literals.rest(), block_end, body)
         for used in (ll_escapes, ml_escapes, offset_codes, *([lows] if lows else []), *longs):

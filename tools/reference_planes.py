@@ -25,7 +25,7 @@ class Plane:
         """Take one byte."""
         return self.content.number(1, self.name)
 
-    def bytes(self, size: int) -> bytes:
+    def some(self, size: int) -> bytes:
         """Take several."""
         return self.content.take(size, self.name)
 
