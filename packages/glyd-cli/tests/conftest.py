@@ -30,7 +30,7 @@ class Command:
         kw.setdefault("cwd", self.folder)
         return subprocess.Popen([os.fspath(GLYD), *map(os.fspath, args)], **kw)
 
-    def __call__(self, *args, code=0, input=None, timeout=60, umask=None, fsize=None, **kw):
+    def __call__(self, *args, code=0, input=None, timeout=60, umask=None, fsize=None, **kw):  # noqa: A002 - as subprocess.run has it
         def prepare():
             if umask is not None:
                 os.umask(umask)

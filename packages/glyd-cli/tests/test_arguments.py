@@ -7,6 +7,7 @@ import sys
 import time
 
 import pytest
+
 from glyd_cli.arguments import _LATER, _LATER_VERBS, build_parser, parse
 from glyd_cli.errors import UsageError
 from glyd_cli.helptext import HELP
@@ -81,7 +82,14 @@ def test_verbs_to_come_are_reserved(glyd, verb, tmp_path):
 
 def test_flags_in_any_order_and_together():
     a = parse(["-dc", "x", "-T4", "-k", "y", "-f"])
-    assert (a.verb, a.to_stdout, a.files, a.threads, a.remove, a.force) == ("decompress", True, ["x", "y"], 4, False, True)
+    assert (a.verb, a.to_stdout, a.files, a.threads, a.remove, a.force) == (
+        "decompress",
+        True,
+        ["x", "y"],
+        4,
+        False,
+        True,
+    )
     assert parse(["-9qo", "out", "f"]).output == "out"
     assert parse(["-T", "3", "f"]).threads == 3
     assert parse(["f", "--memory=64M", "-d"]).memory == 64 << 20
@@ -101,7 +109,9 @@ def test_double_dash_ends_options():
     assert parse(["--", "store"]).files == ["store"]
 
 
-@pytest.mark.parametrize(("word", "nbytes"), [("1", 1), ("2k", 2048), ("1.5K", 1536), ("64MiB", 64 << 20), ("3gb", 3 << 30)])
+@pytest.mark.parametrize(
+    ("word", "nbytes"), [("1", 1), ("2k", 2048), ("1.5K", 1536), ("64MiB", 64 << 20), ("3gb", 3 << 30)]
+)
 def test_sizes(word, nbytes):
     assert parse(["-d", "--memory", word, "x"]).memory == nbytes
 

@@ -6,8 +6,9 @@ import math
 import subprocess
 import sys
 
-import glyd as codec
 import pytest
+
+import glyd as codec
 from glyd_cli.bench.codecs import Codec, find_codecs
 from glyd_cli.bench.measure import MismatchError, Row, measure
 from glyd_cli.bench.summary import geometric_mean, mean_rows, pick, slots

@@ -4,8 +4,9 @@ import os
 import subprocess
 import time
 
-import glyd as codec
 import pytest
+
+import glyd as codec
 
 LEVELS = ["--turbo", "-t", "--fast", "-1", "--default", "--max", "-9"]
 
@@ -27,7 +28,9 @@ def test_round_trip_by_names(glyd, tmp_path, text, level):
     assert f.read_bytes() == text
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 4095, 1 << 20, (1 << 20) + 1, (4 << 20) - 1, 4 << 20, (4 << 20) + 1, (8 << 20) + 5])
+@pytest.mark.parametrize(
+    "n", [0, 1, 2, 4095, 1 << 20, (1 << 20) + 1, (4 << 20) - 1, 4 << 20, (4 << 20) + 1, (8 << 20) + 5]
+)
 def test_sizes_around_every_border(glyd, tmp_path, big, n):
     (tmp_path / "f").write_bytes(big[:n])
     for flags in ((), ("-T1",), ("-T3",)):
@@ -190,7 +193,17 @@ def test_file_that_grows_while_it_is_read(glyd, tmp_path, big):
 
 
 def test_names(glyd, tmp_path, text):
-    names = ["ü ñ 漢字", "new\nline", "tab\t", "-dash", "--", "a" * 240, "sp ace.glyd.x", "\x1b[31mred", os.fsdecode(b"\xff\xfe")]
+    names = [
+        "ü ñ 漢字",
+        "new\nline",
+        "tab\t",
+        "-dash",
+        "--",
+        "a" * 240,
+        "sp ace.glyd.x",
+        "\x1b[31mred",
+        os.fsdecode(b"\xff\xfe"),
+    ]
     for name in names:
         (tmp_path / name).write_bytes(text)
     done = glyd("--", *names)

@@ -6,8 +6,9 @@ import os
 import shutil
 import subprocess
 
-import glyd as codec
 import pytest
+
+import glyd as codec
 from glyd_cli.errors import FileError, write_error
 
 
@@ -71,7 +72,9 @@ def test_small_disk(glyd, tmp_path, noise):
         '"$1" -q -d -f --rm big.glyd -o m/o.z; echo $?; ls -A m; cat m/o.z\n'
         '"$1" -q -c big >m/c; echo $?\n'
     )
-    done = subprocess.run(["unshare", "-rm", "sh", "-c", script, "sh", glyd.path], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", script, "sh", glyd.path], cwd=tmp_path, capture_output=True, text=True
+    )
     if done.returncode == 99 or "unshare" in done.stderr:
         pytest.skip(f"no namespaces here: {done.stderr.strip()[:100]}")
     assert done.stdout.split("\n") == ["2", "2", "o.z", "older", "2", "o.z", "older", "2", ""]
@@ -83,7 +86,9 @@ def test_small_disk(glyd, tmp_path, noise):
     assert (tmp_path / "big.glyd").exists()
 
 
-@pytest.mark.parametrize(("number", "word"), [(28, "no space left"), (122, "quota"), (27, "limit"), (5, "input/output")])
+@pytest.mark.parametrize(
+    ("number", "word"), [(28, "no space left"), (122, "quota"), (27, "limit"), (5, "input/output")]
+)
 def test_words_for_running_out_of_room(number, word):
     error = write_error("o", OSError(number, "x"), 7)
     assert isinstance(error, FileError)

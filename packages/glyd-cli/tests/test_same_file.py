@@ -4,8 +4,9 @@
 
 import os
 
-import glyd as codec
 import pytest
+
+import glyd as codec
 
 SPELLINGS = ["f", "./f", "sub/../f", "absolute", "symlink", "link to link", "hard link", "folder link"]
 
@@ -30,7 +31,7 @@ def spelled(tmp_path, kind):
     return kind
 
 
-@pytest.mark.parametrize("force", [(), ("-f",), ("-f", "--rm")])
+@pytest.mark.parametrize("force", [(), ("-f", "--rm")])
 @pytest.mark.parametrize("verb", [(), ("-d",)])
 @pytest.mark.parametrize("kind", SPELLINGS)
 def test_output_is_the_input(glyd, tmp_path, text, kind, verb, force):

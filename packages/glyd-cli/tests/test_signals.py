@@ -8,8 +8,9 @@ import signal
 import subprocess
 import time
 
-import glyd as codec
 import pytest
+
+import glyd as codec
 from glyd_cli.signals import Interrupted, StopGate
 
 
@@ -47,7 +48,10 @@ def test_stopped_at_random_moments(glyd, tmp_path, work, signum, args, name):
         assert process.returncode == 128 + signum, err
         assert err == b"", err
         assert names == ["f", "f.z", "o"]
-        assert (tmp_path / "o").read_bytes() == b"older"
+        out = (tmp_path / "o").read_bytes()
+        if out != b"older":  # it came when the output had just got its name: then all of it is there
+            assert (codec.decompress(out) if name == "f" else out) == work
+            (tmp_path / "o").write_bytes(b"older")
     assert codes & {128 + signum}
 
 
@@ -93,11 +97,10 @@ def test_killed_outright_leaves_nothing_where_files_can_be_nameless(glyd, tmp_pa
 
 def test_gate_delays_signals_and_takes_one():
     gate = StopGate()
-    with pytest.raises(Interrupted) as stop:
+    with pytest.raises(Interrupted) as stop, gate:
         with gate:
-            with gate:
-                gate._on_signal(signal.SIGTERM, None)
-            done = True
+            gate._on_signal(signal.SIGTERM, None)
+        done = True
     assert done
     assert stop.value.signum == signal.SIGTERM
     gate._on_signal(signal.SIGINT, None)  # once is enough

@@ -52,7 +52,6 @@ def _main(argv: Sequence[str]) -> int:
     os.umask(umask)
 
     import glyd
-
     from glyd_cli.arguments import parse
     from glyd_cli.errors import Exit, FileError, describe, exit_code
     from glyd_cli.report import Reporter

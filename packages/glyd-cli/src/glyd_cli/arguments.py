@@ -171,10 +171,10 @@ def build_parser() -> argparse.ArgumentParser:
     add("--plot", metavar="FILE")
     add("--seconds", metavar="S", type=_seconds)
     add("--limit", metavar="SIZE", type=size)
-    for flags in _LATER.values():
-        add(*flags, action=_Later, nargs="?")
+    for later in _LATER.values():
+        add(*later, action=_Later, nargs="?")
     add("files", metavar="FILE", nargs="*")
-    parser.set_defaults(**{name: None for name in ("verb", "level", "sparse")}, remove=False)
+    parser.set_defaults(**dict.fromkeys(("verb", "level", "sparse")), remove=False)
     return parser
 
 

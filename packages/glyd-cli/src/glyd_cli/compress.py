@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import glyd
-
 from glyd_cli.errors import FileError
 from glyd_cli.pipeline import CHUNK_NBYTES, ReadAhead, WriteBehind
 from glyd_cli.sources import read_all
@@ -49,9 +48,7 @@ def compress(source: Source, target: Target, options: Options, job: Job) -> tupl
 
 
 def _compress_stream(source: Source, target: Target, options: Options, job: Job) -> tuple[int, int]:
-    compressor = glyd.Compressor(
-        options.level, threads=options.threads, checksum=options.checksum, long=options.long
-    )
+    compressor = glyd.Compressor(options.level, threads=options.threads, checksum=options.checksum, long=options.long)
     size = source.nbytes or None  # files of /proc have content and the size 0
     left = size
     if size is not None:
@@ -79,4 +76,3 @@ def _compress_stream(source: Source, target: Target, options: Options, job: Job)
         put(compressor.flush())
         behind.finish()
     return job.done, stored
-

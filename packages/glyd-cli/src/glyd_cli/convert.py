@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import glyd
-
+from glyd_cli.atomic import same_file
 from glyd_cli.compress import compress
 from glyd_cli.decompress import check, decompress
 from glyd_cli.errors import Exit, FileError, UsageError, describe, exit_code, os_reason, shown
 from glyd_cli.naming import check_before_opening, check_several, output_path
 from glyd_cli.report import ratio_text, size_text, speed_text
 from glyd_cli.sources import STDIN, open_source
-from glyd_cli.targets import open_stdout, open_target, same_file
+from glyd_cli.targets import open_stdout, open_target
 
 if TYPE_CHECKING:
     from glyd_cli.arguments import Options
@@ -62,10 +62,11 @@ class _Run:
                 content, stored = code(source, target, options, job)
                 target.commit()
             except BaseException as error:
-                if target.written and not isinstance(error, BrokenPipeError) and options.to_stdout:
-                    error = _PartialOutputError(error) if isinstance(error, Exception) else error
                 target.abort()
-                raise error
+                is_fault = isinstance(error, Exception) and not isinstance(error, BrokenPipeError)
+                if is_fault and target.written and options.to_stdout:
+                    raise _PartialOutputError(error) from error
+                raise
             self._remember(target.name)
             if options.remove:
                 self._remove(source, target)
@@ -76,7 +77,9 @@ class _Run:
         path = output_path(source, options)
         if path is None:
             if options.verb == "compress" and not options.force and os.isatty(1):
-                raise UsageError("compressed data is not for a terminal: use -o, redirect the output, or force it with -f")
+                raise UsageError(
+                    "compressed data is not for a terminal: use -o, redirect the output, or force it with -f"
+                )
             return open_stdout(source)
         other = self.taken.get(_identity(path) or (-1, -1))
         if other is not None:
@@ -140,7 +143,7 @@ class _Run:
 class _PartialOutputError(Exception):
     """Standard output holds the first part of something: nothing may follow it."""
 
-    def __init__(self, cause: Exception) -> None:
+    def __init__(self, cause: BaseException) -> None:
         super().__init__(str(cause))
         self.cause = cause
 
@@ -170,7 +173,7 @@ def convert(options: Options, reporter: Reporter, umask: int) -> Exit:
         if identity is not None:
             run.taken[identity] = f"{path}"
     for path in files:
-        error: Exception
+        error: BaseException
         try:
             run.convert_one(path)
             continue

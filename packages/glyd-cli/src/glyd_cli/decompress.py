@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import glyd
-
 from glyd_cli.pipeline import CHUNK_NBYTES, ChunkReader, ReadAhead, WriteBehind
 
 if TYPE_CHECKING:
+    from typing import IO
+
     from glyd_cli.arguments import Options
     from glyd_cli.report import Job
     from glyd_cli.sources import Source
@@ -70,7 +71,8 @@ class _content:  # noqa: N801 - reads as a function where it is used
     def __init__(self, source: Source, options: Options, job: Job) -> None:
         limits = glyd.Limits(max_memory=options.memory)
         self._ahead = ReadAhead(source, CHUNK_NBYTES, job.advance)
-        self._file = glyd.open(ChunkReader(self._ahead), "rb", threads=options.threads, limits=limits)
+        reader = cast("IO[bytes]", ChunkReader(self._ahead))  # open needs but read and readinto of it
+        self._file = glyd.open(reader, "rb", threads=options.threads, limits=limits)
 
     def __enter__(self) -> glyd.GlydFile:
         return self._file

@@ -11,7 +11,6 @@ import tempfile
 from typing import TYPE_CHECKING
 
 import glyd
-
 from glyd_cli.errors import Exit, FileError, describe, exit_code, shown
 from glyd_cli.pipeline import CHUNK_NBYTES
 from glyd_cli.report import print_text, ratio_text, size_text
@@ -113,19 +112,19 @@ def _listing(source: Source, file: Any) -> _Listing:
 
 def _table(listings: list[_Listing]) -> str:
     rows = [_COLUMNS]
-    for each in listings:
-        rows.append(
-            (
-                str(len(each.frames)),
-                str(each.segments),
-                size_text(each.nbytes),
-                size_text(each.content),
-                ratio_text(each.content, each.nbytes),
-                each.distinct("level"),
-                each.distinct("checksum"),
-                shown(each.path),
-            )
+    rows += [
+        (
+            str(len(each.frames)),
+            str(each.segments),
+            size_text(each.nbytes),
+            size_text(each.content),
+            ratio_text(each.content, each.nbytes),
+            each.distinct("level"),
+            each.distinct("checksum"),
+            shown(each.path),
         )
+        for each in listings
+    ]
     if len(listings) > 1:
         stored = sum(each.nbytes for each in listings)
         content = sum(each.content for each in listings)
@@ -134,14 +133,15 @@ def _table(listings: list[_Listing]) -> str:
         total = (size_text(stored), size_text(content), ratio_text(content, stored), "", "", f"{len(listings)} files")
         rows.append((str(n_frames), str(segments), *total))
     widths = [max(len(row[i]) for row in rows) for i in range(len(_COLUMNS) - 1)]
-    return "".join("  ".join([*(c.rjust(w) for c, w in zip(row, widths, strict=False)), row[-1]]) + "\n" for row in rows)
+    return "".join(
+        "  ".join([*(c.rjust(w) for c, w in zip(row, widths, strict=False)), row[-1]]) + "\n" for row in rows
+    )
 
 
 def _details(listing: _Listing) -> str:
-    lines = [
-        f"{shown(listing.path)}: {listing.nbytes} bytes stored, {listing.content} bytes of content "
-        f"({ratio_text(listing.content, listing.nbytes)}), {len(listing.frames)} frames, {listing.segments} segments"
-    ]
+    ratio = ratio_text(listing.content, listing.nbytes)
+    sizes = f"{listing.nbytes} bytes stored, {listing.content} bytes of content ({ratio})"
+    lines = [f"{shown(listing.path)}: {sizes}, {len(listing.frames)} frames, {listing.segments} segments"]
     for number, frame in enumerate(listing.frames):
         if frame.is_skippable:
             lines.append(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from _typeshed import WriteableBuffer
+    from typing_extensions import Self
 
     from glyd_cli.sources import Source
     from glyd_cli.targets import Target
@@ -43,7 +44,7 @@ class ReadAhead:
         self._source = source
         self._on_read = on_read
         self._free: queue.SimpleQueue[bytearray | None] = queue.SimpleQueue()
-        self._full: queue.SimpleQueue[tuple[bytearray | None, int | BaseException]] = queue.SimpleQueue()
+        self._full: queue.SimpleQueue[tuple[bytearray, int | BaseException]] = queue.SimpleQueue()
         self._current: bytearray | None = None
         self._at_end = False
         for _ in range(BUFFERS):
@@ -78,7 +79,6 @@ class ReadAhead:
         if not isinstance(n, int):
             self._at_end = True
             raise n
-        assert buffer is not None
         self._current = buffer
         self._at_end = n < len(buffer)
         if n:
@@ -89,7 +89,7 @@ class ReadAhead:
         """Tell the thread to end; it does so after the read that it is in."""
         self._free.put(None)
 
-    def __enter__(self) -> ReadAhead:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -179,7 +179,7 @@ class WriteBehind:
         if self._failure is not None:
             raise self._failure
 
-    def __enter__(self) -> WriteBehind:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from rich.progress import Progress, TaskID
+    from typing_extensions import Self
 
 BAR_DELAY_S = 0.3
 """Work that is over sooner gets no progress bar: loading it would take longer."""
@@ -128,9 +129,15 @@ class Reporter:
         if not self._may_draw:
             return
         if self._bar is None:
-            from rich.console import Console
-            from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-            from rich.progress import TransferSpeedColumn
+            from rich.console import Console  # noqa: PLC0415 - takes longer than most runs
+            from rich.progress import (  # noqa: PLC0415
+                BarColumn,
+                DownloadColumn,
+                Progress,
+                TextColumn,
+                TimeRemainingColumn,
+                TransferSpeedColumn,
+            )
 
             self._bar = Progress(
                 TextColumn("{task.description}", markup=False),
@@ -152,7 +159,7 @@ class Reporter:
             self._bar.stop()
             self._bar = None
 
-    def __enter__(self) -> Reporter:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

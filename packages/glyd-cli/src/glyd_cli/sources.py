@@ -18,6 +18,8 @@ from glyd_cli.errors import FileError, os_reason
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from typing_extensions import Self
+
 STDIN = "-"
 
 WRITER_WAIT_S = 2.0
@@ -114,7 +116,7 @@ class Source:
             os.close(self.fd)
             self.fd = -1
 
-    def __enter__(self) -> Source:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -4,9 +4,7 @@
 
 from __future__ import annotations
 
-
 import glyd
-
 from glyd_cli._version import __version__
 from glyd_cli.report import print_text
 

@@ -42,9 +42,7 @@ def main() -> int:
     results = []
     for path in _files(options.paths):
         print(f"measuring {path}", file=sys.stderr, flush=True)
-        result = measure_file(
-            str(path), codecs, seconds=options.seconds, limit=options.limit, memory=options.memory
-        )
+        result = measure_file(str(path), codecs, seconds=options.seconds, limit=options.limit, memory=options.memory)
         result.name = path.name
         results.append(result)
     if options.json:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import glyd
-
 from glyd_cli.bench.peers import lz4_functions, zstd_functions
 
 if TYPE_CHECKING:

@@ -32,8 +32,8 @@ def lz4_functions() -> tuple[Compress, Decompress]:
             lambda data: bytes(module.compress(data, store_size=False)),
             lambda data, out: bytes(module.decompress(data, uncompressed_size=len(out))),
         )
-    sizes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_int]
-    library.LZ4_compress_default.argtypes = library.LZ4_decompress_safe.argtypes = sizes
+    for function in (library.LZ4_compress_default, library.LZ4_decompress_safe):
+        function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_int]
 
     def compress(data: bytes) -> bytes:
         room = _Room(library.LZ4_compressBound(len(data)))

@@ -49,8 +49,8 @@ def draw(results: list[FileResult], path: str) -> None:
     partial = partial_names(results)
     figure, panels = plt.subplots(1, 2, figsize=(13, 6.2), sharey=True, layout="constrained")
     drawn = []
-    for axes, column, title in ((panels[0], 2, "Writing"), (panels[1], 3, "Reading")):
-        points = [(row[0], row[column] / 1e6, row[1]) for row in rows]
+    for axes, column, title in ((panels[0], 0, "Writing"), (panels[1], 1, "Reading")):
+        points = [(name, (write, read)[column] / 1e6, ratio) for name, ratio, write, read in rows]
         _panel(axes, points, title)
         drawn.append((axes, points))
     panels[0].set_ylabel("ratio: content size by stored size")
@@ -122,7 +122,7 @@ def _label(axes: Any, points: list[tuple[str, float, float]]) -> None:
         )
         size = label.get_window_extent(renderer)
         width, height = size.width, size.height
-        best = None
+        best: tuple[Any, float, float, Any, int] = ((math.inf,), x, y, None, 0)
         for radius, angle in _PLACES:
             along, up = math.cos(math.radians(angle)), math.sin(math.radians(angle))
             cx = x + along * (radius * scale + width / 2)
@@ -133,9 +133,8 @@ def _label(axes: Any, points: list[tuple[str, float, float]]) -> None:
             outside = box[0] < frame.x0 or box[2] > frame.x1 + 8 or box[1] < frame.y0 or box[3] > frame.y1 + 8
             crossed = any(box[0] < px < box[2] and box[1] < py < box[3] for px, py in along_lines)
             cost = (clashes + 2 * outside, crossed, radius)
-            if best is None or cost < best[0]:
+            if cost < best[0]:
                 best = (cost, cx, cy, box, radius)
-        assert best is not None
         label.remove()
         _, cx, cy, box, radius = best
         inverse = axes.transData.inverted()

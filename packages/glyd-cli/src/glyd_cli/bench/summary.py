@@ -101,7 +101,12 @@ def mean_rows(results: list[FileResult]) -> list[tuple[str, float, float, float]
             return geometric_mean(value(row) for row in rows)
 
         out.append(
-            (name, math.nan if name in partial else mean(lambda r: r.ratio), mean(lambda r: r.write_speed), mean(lambda r: r.read_speed))
+            (
+                name,
+                math.nan if name in partial else mean(lambda r: r.ratio),
+                mean(lambda r: r.write_speed),
+                mean(lambda r: r.read_speed),
+            )
         )
     return out
 

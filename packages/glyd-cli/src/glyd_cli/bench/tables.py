@@ -15,6 +15,11 @@ from glyd_cli.report import size_text
 if TYPE_CHECKING:
     from glyd_cli.bench.measure import FileResult, Row
 
+_MEANING = (
+    "Geometric means over all files; bytes: compressed size by that of the peer; write, read: how many times as "
+    "fast. Worst: the one file on which it looks worst."
+)
+
 PLAIN_WIDTH = 140
 """Characters of a line where there is no terminal to ask."""
 
@@ -92,8 +97,7 @@ def markdown(results: list[FileResult], missing: dict[str, str], threads: int) -
         "",
         "### Levels against their peers",
         "",
-        "Geometric means over all files; bytes: compressed size by that of the peer; write, read: how many times as "
-        "fast. Worst: the one file on which it looks worst.",
+        _MEANING,
         "",
         "| level | peer | bytes | worst bytes | write | read | worst read |",
         "| --- | --- | ---: | --- | ---: | ---: | --- |",
@@ -113,7 +117,10 @@ def markdown(results: list[FileResult], missing: dict[str, str], threads: int) -
         "| | ratio | write MB/s | read MB/s |",
         "| --- | ---: | ---: | ---: |",
     ]
-    lines += [f"| {n} | {'-' if math.isnan(ratio) else f'{ratio:.3f}'} | {_speed(w)} | {_speed(r)} |" for n, ratio, w, r in mean_rows(results)]
+    lines += [
+        f"| {n} | {'-' if math.isnan(ratio) else f'{ratio:.3f}'} | {_speed(w)} | {_speed(r)} |"
+        for n, ratio, w, r in mean_rows(results)
+    ]
     columns = [
         row.codec.name
         for row in results[0].rows
