@@ -159,8 +159,8 @@ int main(int argc, char **argv) {
     free(in), free(lz), free(gl), free(out), free(sizes);
   }
   if (files > 0) {
-    printf("%-22s %9s %6s %6.3f | %6s %6s %6.2f | %6s %6s %6.2f\n", "geometric mean", "", "", exp(sum_bytes / files), "",
-           "", exp(sum_write / files), "", "", exp(sum_read / files));
+    printf("%-22s %9s %6s %6.3f | %6s %6s %6.2f | %6s %6s %6.2f\n", "geometric mean", "", "", exp(sum_bytes / files),
+           "", "", exp(sum_write / files), "", "", exp(sum_read / files));
   }
   free(encode_space), free(decode_space);
   return 0;

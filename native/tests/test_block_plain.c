@@ -47,8 +47,7 @@ static glyd_status decode_both(const uint8_t *prefix, size_t prefix_len, uint8_t
                                unsigned flags, const uint8_t *body, size_t body_len, size_t slack) {
   uint8_t *other = malloc(len + 1);
   glyd_status a = decode_body(GLYD_CPU_SCALAR, prefix, prefix_len, result, len, room, flags, body, body_len, slack);
-  glyd_status b =
-      decode_body(glyd_cpu_features(), prefix, prefix_len, other, len, room, flags, body, body_len, slack);
+  glyd_status b = decode_body(glyd_cpu_features(), prefix, prefix_len, other, len, room, flags, body, body_len, slack);
   CHECK(a == b);
   CHECK(a == GLYD_OK || a == GLYD_E_CORRUPT);
   CHECK(a != GLYD_OK || memcmp(result, other, len) == 0);

@@ -21,13 +21,19 @@
  * and 2 * BATCH + 16 of the offsets past their ends. */
 #define BATCH 128
 _Static_assert(2 * BATCH + 16 <= GLYD_PLAIN_OVERREAD, "over-read of a batch");
-/* Bytes that the copy loop may write past the end of a batch. */
-#define ROOM 64
+/* Bytes that the copy loop may read or write past the end of a batch. */
+#define ROOM 128
+/* Means of a batch from which on it copies 32 literals, 64 and 96 match bytes
+ * at once: mispredicted branches cost more than stores for nothing. Measured in
+ * spec.md. */
+#define LITERAL_32_MEAN 4
+#define MATCH_64_MEAN 16
+#define MATCH_96_MEAN 40
 
 /* SPREAD[m]: pshufb control that moves byte r to the place of the r-th set bit
  * of m, and zero to the others. */
 #define BIT(m, i) ((unsigned)(m) >> (i)&1u)
-#define RANK(m, i)                                                                                                  \
+#define RANK(m, i)                                                                                                 \
   (((i) > 0 ? BIT(m, 0) : 0) + ((i) > 1 ? BIT(m, 1) : 0) + ((i) > 2 ? BIT(m, 2) : 0) + ((i) > 3 ? BIT(m, 3) : 0) + \
    ((i) > 4 ? BIT(m, 4) : 0) + ((i) > 5 ? BIT(m, 5) : 0) + ((i) > 6 ? BIT(m, 6) : 0))
 #define PLACE(m, i) ((uint64_t)(BIT(m, i) ? RANK(m, i) : 0x80u) << (8 * (i)))
@@ -40,9 +46,11 @@ static const uint64_t SPREAD[256] = {SPREAD64(0), SPREAD64(64), SPREAD64(128), S
 
 /* pshufb controls that repeat the first off bytes (off < 16), and the largest
  * multiple of off up to 16. */
-#define MOD8(n, o) (n) % (o), ((n) + 1) % (o), ((n) + 2) % (o), ((n) + 3) % (o), ((n) + 4) % (o), ((n) + 5) % (o), \
-                   ((n) + 6) % (o), ((n) + 7) % (o)
-#define CYCLE(o) {MOD8(0, o), MOD8(8, o)}
+#define MOD8(n, o)                                                                                                 \
+  (n) % (o), ((n) + 1) % (o), ((n) + 2) % (o), ((n) + 3) % (o), ((n) + 4) % (o), ((n) + 5) % (o), ((n) + 6) % (o), \
+      ((n) + 7) % (o)
+#define CYCLE(o) \
+  { MOD8(0, o), MOD8(8, o) }
 static const uint8_t PATTERN[16][16] = {CYCLE(1),  CYCLE(1),  CYCLE(2),  CYCLE(3), CYCLE(4),  CYCLE(5),
                                         CYCLE(6),  CYCLE(7),  CYCLE(8),  CYCLE(9), CYCLE(10), CYCLE(11),
                                         CYCLE(12), CYCLE(13), CYCLE(14), CYCLE(15)};
@@ -87,9 +95,7 @@ AVX2_INLINE __m128i spread8_16(const uint8_t **p, unsigned mask) {
   return v;
 }
 
-AVX2_INLINE uint64_t sum64(__m128i v) {
-  return (uint64_t)_mm_cvtsi128_si64(v) + (uint64_t)_mm_extract_epi64(v, 1);
-}
+AVX2_INLINE uint64_t sum64(__m128i v) { return (uint64_t)_mm_cvtsi128_si64(v) + (uint64_t)_mm_extract_epi64(v, 1); }
 
 /* Next long length; 0 when there is none (a value of 0 is returned as 255). */
 AVX2_INLINE size_t next_long(const uint8_t **longs, const uint8_t *end) {
@@ -100,34 +106,38 @@ AVX2_INLINE size_t next_long(const uint8_t **longs, const uint8_t *end) {
   return (size_t)v + GLYD_PLAIN_LONG;
 }
 
-/* One batch of the copy loop. WIDE: bytes of a match copied at once; CHECK:
- * offsets may reach before the segment. */
-#define COPY_LOOP(WIDE, CHECK)                                                             \
-  for (size_t i = 0; i < k; i++) {                                                         \
-    size_t ll = ll8[i], ml = ml8[i], off = off32[i];                                       \
-    if (repeat) last = off = off ? off : last;                                             \
-    glyd_copy16(op, lit);                                                                  \
-    if (GLYD_UNLIKELY(ll > 16)) {                                                          \
-      if (ll == GLYD_PLAIN_LONG) ll = *long_next++;                                        \
-      for (size_t j = 16; j < ll; j += 32) copy32(op + j, lit + j);                        \
-    }                                                                                      \
-    op += ll;                                                                              \
-    lit += ll;                                                                             \
-    if ((CHECK) && off > (size_t)(op - view->seg)) return GLYD_E_CORRUPT;                  \
-    const uint8_t *m = op - off;                                                           \
-    if (GLYD_UNLIKELY(off < 32)) {                                                         \
-      if (ml == GLYD_PLAIN_LONG) ml = *long_next++;                                        \
-      copy_near(op, off, ml);                                                              \
-      op += ml;                                                                            \
-      continue;                                                                            \
-    }                                                                                      \
-    copy32(op, m);                                                                         \
-    if ((WIDE) > 32) copy32(op + 32, m + 32);                                              \
-    if (GLYD_UNLIKELY(ml > (WIDE))) {                                                      \
-      if (ml == GLYD_PLAIN_LONG) ml = *long_next++;                                        \
-      for (size_t j = (WIDE); j < ml; j += 32) copy32(op + j, m + j);                      \
-    }                                                                                      \
-    op += ml;                                                                              \
+/* One batch of the copy loop. LIT, WIDE: bytes of literals and of a match copied
+ * at once; CHECK: offsets may reach before the segment. */
+#define COPY_LOOP(LIT, WIDE, CHECK)                                       \
+  for (size_t i = 0; i < k; i++) {                                        \
+    size_t ll = ll8[i], ml = ml8[i], off = off32[i];                      \
+    if (repeat) last = off = off ? off : last;                            \
+    if ((LIT) > 16)                                                       \
+      copy32(op, lit);                                                    \
+    else                                                                  \
+      glyd_copy16(op, lit);                                               \
+    if (GLYD_UNLIKELY(ll > (LIT))) {                                      \
+      if (ll == GLYD_PLAIN_LONG) ll = *long_next++;                       \
+      for (size_t j = (LIT); j < ll; j += 32) copy32(op + j, lit + j);    \
+    }                                                                     \
+    op += ll;                                                             \
+    lit += ll;                                                            \
+    if ((CHECK) && off > (size_t)(op - view->seg)) return GLYD_E_CORRUPT; \
+    const uint8_t *m = op - off;                                          \
+    if (GLYD_UNLIKELY(off < 32)) {                                        \
+      if (ml == GLYD_PLAIN_LONG) ml = *long_next++;                       \
+      copy_near(op, off, ml);                                             \
+      op += ml;                                                           \
+      continue;                                                           \
+    }                                                                     \
+    copy32(op, m);                                                        \
+    if ((WIDE) > 32) copy32(op + 32, m + 32);                             \
+    if ((WIDE) > 64) copy32(op + 64, m + 64);                             \
+    if (GLYD_UNLIKELY(ml > (WIDE))) {                                     \
+      if (ml == GLYD_PLAIN_LONG) ml = *long_next++;                       \
+      for (size_t j = (WIDE); j < ml; j += 32) copy32(op + j, m + j);     \
+    }                                                                     \
+    op += ml;                                                             \
   }
 
 AVX2_INLINE glyd_status exec(const glyd_plain_view *view, const int repeat) {
@@ -229,14 +239,21 @@ AVX2_INLINE glyd_status exec(const glyd_plain_view *view, const int repeat) {
     size_t reach = (uint32_t)_mm_cvtsi128_si32(top);
     if (repeat && last > reach) reach = last;
 
-    if (GLYD_LIKELY((size_t)(out_end - op) >= total + ROOM &&
-                    (size_t)(view->readable_end - lit) >= literals + ROOM)) {
+    if (GLYD_LIKELY((size_t)(out_end - op) >= total + ROOM && (size_t)(view->readable_end - lit) >= literals + ROOM)) {
       if (GLYD_UNLIKELY(reach > (size_t)(op - view->seg))) {
-        COPY_LOOP(32, 1)
-      } else if (total - literals > 26 * k) {
-        COPY_LOOP(64, 0)
+        COPY_LOOP(16, 32, 1)
+      } else if (total - literals > MATCH_96_MEAN * k) {
+        COPY_LOOP(32, 96, 0)
+      } else if (total - literals > MATCH_64_MEAN * k) {
+        if (literals > LITERAL_32_MEAN * k) {
+          COPY_LOOP(32, 64, 0)
+        } else {
+          COPY_LOOP(16, 64, 0)
+        }
+      } else if (literals > LITERAL_32_MEAN * k) {
+        COPY_LOOP(32, 32, 0)
       } else {
-        COPY_LOOP(32, 0)
+        COPY_LOOP(16, 32, 0)
       }
     } else {
       for (size_t i = 0; i < k; i++) {

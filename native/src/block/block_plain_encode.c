@@ -12,6 +12,8 @@
 /* A parse never ends a search closer to the end of the block than this, which
  * keeps 16-byte reads at the current position inside the input. */
 #define PARSE_MARGIN 16
+/* Segments up to this size start with shorter matches: they have no history. */
+#define SMALL_INPUT 65536
 #define ENVELOPE_MAX 7 /* type byte + two varints of at most 3 bytes */
 #define HEADER_MAX (6 * 3 + 16)
 
@@ -27,9 +29,15 @@ typedef struct parse_rules {
   uint32_t window;     /* longest distance */
 } parse_rules;
 
-static const parse_rules rules_turbo = {17, 13, 8, 8, 5, 0, 0, 65535};
-static const parse_rules rules_fast = {17, 13, 6, 7, 5, 0, 0, 65535};
+static const parse_rules rules_turbo = {17, 14, 8, 8, 5, 0, 0, 65535};
+static const parse_rules rules_fast = {17, 13, 7, 7, 5, 0, 0, 65535};
+static const parse_rules rules_fast_5 = {17, 13, 5, 6, 6, 0, 0, 65535};
 static const parse_rules rules_default = {17, 15, 6, 7, 5, 1, 1, (1u << 18) - 1};
+
+/* For content that would be mostly literals, and for small inputs: shorter
+ * matches help it, and it is read fast enough to afford them. */
+static const parse_rules rules_default_5 = {17, 15, 5, 6, 7, 1, 1, (1u << 18) - 1};
+static const parse_rules rules_default_4 = {17, 15, 4, 6, 7, 1, 1, (1u << 18) - 1};
 
 static const parse_rules *rules_of(int level) {
   return level <= GLYD_LEVEL_TURBO ? &rules_turbo : level == GLYD_LEVEL_FAST ? &rules_fast : &rules_default;
@@ -111,6 +119,7 @@ typedef struct parse_state {
   unsigned shift;  /* of hashes, to table indices */
   uint32_t window; /* longest distance */
   int repeat;      /* look for the last distance after a match */
+  int tier;        /* level default: shortest match, see next_tier */
 } parse_state;
 
 /* Where the planes that the parse fills have got to. */
@@ -227,18 +236,38 @@ static GLYD_NOINLINE void parse_fast(planes *p, const parse_state *state, const 
                                      const uint8_t *to) {
   parse_block(&rules_fast, p, state, base, from, to);
 }
+static GLYD_NOINLINE void parse_fast_5(planes *p, const parse_state *state, const uint8_t *base, const uint8_t *from,
+                                       const uint8_t *to) {
+  parse_block(&rules_fast_5, p, state, base, from, to);
+}
 static GLYD_NOINLINE void parse_default(planes *p, const parse_state *state, const uint8_t *base, const uint8_t *from,
                                         const uint8_t *to) {
   parse_block(&rules_default, p, state, base, from, to);
 }
+static GLYD_NOINLINE void parse_default_5(planes *p, const parse_state *state, const uint8_t *base, const uint8_t *from,
+                                          const uint8_t *to) {
+  parse_block(&rules_default_5, p, state, base, from, to);
+}
+static GLYD_NOINLINE void parse_default_4(planes *p, const parse_state *state, const uint8_t *base, const uint8_t *from,
+                                          const uint8_t *to) {
+  parse_block(&rules_default_4, p, state, base, from, to);
+}
+
+/* Pick the rules for the next block from the share of literals in this one:
+ * tier 0 has matches from 6 bytes on, 1 from 5. Tier 2, from 4, is for small
+ * inputs only. */
+static int next_tier(int tier, size_t n_literal, size_t n) {
+  size_t sixteenths = 16 * n_literal / n;
+  return sixteenths >= (tier ? 5 : 7);
+}
 
 /* Codes of the match lengths of a block. */
 typedef struct length_codes {
-  int own;            /* table[] is written */
-  unsigned base;      /* b */
-  unsigned escape;    /* length of escape byte 0 */
-  uint8_t table[15];  /* T */
-  uint8_t code[256];  /* code of a length below 255, 15: escape */
+  int own;           /* table[] is written */
+  unsigned base;     /* b */
+  unsigned escape;   /* length of escape byte 0 */
+  uint8_t table[15]; /* T */
+  uint8_t code[256]; /* code of a length below 255, 15: escape */
 } length_codes;
 
 /* Choose between b … b + 14 and the 15 most frequent lengths. count[255] holds
@@ -281,9 +310,10 @@ static void choose_codes(length_codes *codes, const uint32_t *count, size_t n) {
 
 /* Whether the offsets of the block are smaller in the repeat form. */
 static int repeat_form_pays(const uint32_t *distance, size_t n) {
+  const uint32_t *before = distance - 1; /* 1 before the first */
   uint32_t repeats = 0, wide = 0, far = 0, most = 0;
   for (size_t i = 0; i < n; i++) {
-    uint32_t d = distance[i], same = d == distance[i - 1];
+    uint32_t d = distance[i], same = d == before[i];
     repeats += same;
     wide += (d >> 15 != 0) & (same ^ 1u);
     far += d >> 16 != 0;
@@ -296,7 +326,7 @@ static int repeat_form_pays(const uint32_t *distance, size_t n) {
 /* Fill the planes that the parse does not. */
 static unsigned lay_out(planes *p, length_codes *codes) {
   const size_t n = p->n_seq;
-  const uint32_t *distance = p->distance;
+  const uint32_t *distance = p->distance, *before = distance - 1;
   uint8_t *token = p->token, *offset = p->offset, *ml = p->ml, *far = p->far;
   choose_codes(codes, p->count, n);
   for (size_t i = 0; i < n; i++) {
@@ -308,7 +338,7 @@ static unsigned lay_out(planes *p, length_codes *codes) {
   int repeat = repeat_form_pays(distance, n);
   if (repeat) {
     for (size_t i = 0; i < n; i++) {
-      uint32_t d = distance[i], f = d == distance[i - 1], wide = d >> 15 != 0;
+      uint32_t d = distance[i], f = d == before[i], wide = d >> 15 != 0;
       glyd_store16(offset, (uint16_t)((d & 0x7FFFu) | wide << 15));
       *far = (uint8_t)(d >> 15);
       offset += f ? 0 : 2;
@@ -348,8 +378,8 @@ static uint8_t *write_plain(const planes *p, const length_codes *codes, unsigned
   h = glyd_put_varint(h, p->n_longs);
   *h++ = (uint8_t)codes->base;
   if (codes->own) h = append(h, codes->table, 15);
-  size_t body = (size_t)(h - header) + p->n_literal + 2 * p->n_offset + p->n_seq + p->n_ll + p->n_ml + p->n_far +
-                p->n_longs;
+  size_t body =
+      (size_t)(h - header) + p->n_literal + 2 * p->n_offset + p->n_seq + p->n_ll + p->n_ml + p->n_far + p->n_longs;
   uint8_t envelope[ENVELOPE_MAX], *e = envelope;
   *e++ = (uint8_t)(GLYD_BLOCK_PLAIN | flags);
   e = glyd_put_varint(e, content);
@@ -388,17 +418,24 @@ glyd_status glyd_plain_segment_encode(const glyd_lz_config *config, void *worksp
   uint8_t *op = out;
   const uint8_t *out_end = out + cap;
   size_t block = (size_t)1 << rules->block_log;
-  parse_state state = {64 - log, rules->window, 0};
+  parse_state state = {64 - log, rules->window, 0, len > SMALL_INPUT ? 0 : len > SMALL_INPUT / 4 ? 1 : 2};
   for (size_t at = 0; at < len; at += block) {
     const uint8_t *from = in + at;
     size_t n = len - at < block ? len - at : block;
     if (from[0] == from[n - 1] && memcmp(from, from + 1, n - 1) == 0) {
       op = write_simple(GLYD_BLOCK_FILL, from, 1, n, op, out_end);
+      p.n_literal = 0;
     } else {
       if (rules == &rules_turbo) {
         parse_turbo(&p, &state, in, from, from + n);
+      } else if (rules == &rules_fast && state.tier) {
+        parse_fast_5(&p, &state, in, from, from + n);
       } else if (rules == &rules_fast) {
         parse_fast(&p, &state, in, from, from + n);
+      } else if (state.tier == 2) {
+        parse_default_4(&p, &state, in, from, from + n);
+      } else if (state.tier == 1) {
+        parse_default_5(&p, &state, in, from, from + n);
       } else {
         parse_default(&p, &state, in, from, from + n);
       }
@@ -412,7 +449,7 @@ glyd_status glyd_plain_segment_encode(const glyd_lz_config *config, void *worksp
         state.window = saved < 40 * p.n_seq || rules->window < 65535 ? rules->window : 65535;
         state.repeat = (flags & GLYD_PLAIN_FLAG_REPEAT) != 0 && n < 32 * p.n_seq;
         size_t size = p.n_literal + 2 * p.n_offset + p.n_seq + p.n_ll + p.n_ml + p.n_far + p.n_longs + HEADER_MAX;
-        if (size < n) {
+        if (size < n - n / 32) { /* less is not worth reading it slower */
           op = write_plain(&p, &codes, flags, n, op, out_end);
         } else {
           op = write_simple(GLYD_BLOCK_RAW, from, n, n, op, out_end);
@@ -420,6 +457,7 @@ glyd_status glyd_plain_segment_encode(const glyd_lz_config *config, void *worksp
       }
     }
     if (op == NULL) return GLYD_E_BUFFER;
+    state.tier = next_tier(state.tier, p.n_literal, n);
   }
   *out_len = (size_t)(op - out);
   return GLYD_OK;
