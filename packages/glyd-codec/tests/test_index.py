@@ -138,15 +138,12 @@ def test_an_index_that_lies(noise):
 
 
 def test_sources_that_shrink(noise):
-    class Shrinking(io.BytesIO):
-        pass
-
-    source = Shrinking(glyd.compress(noise, segment_size=1 << 14))
+    source = io.BytesIO(glyd.compress(noise, segment_size=1 << 14))
     f = glyd.open(source)
-    f.seek(200_000)
-    assert f.read(10) == noise[200_000:200_010]
+    f.seek(290_000)
+    assert f.read(10) == noise[290_000:290_010]
     source.truncate(100_000)
-    f.seek(250_000)
+    f.seek(150_000)
     with pytest.raises(glyd.TruncatedError):
         f.read(10)
     f.seek(20_000)
@@ -163,8 +160,20 @@ def test_faults_of_a_segment_name_its_place(noise):
     with pytest.raises(glyd.ChecksumError) as caught:
         f.read(1)
     assert caught.value.offset == bad.offset
+    f = glyd.open(io.BytesIO(frame))  # nothing decoded before
     f.seek(bad.content_offset - 5)
     assert f.read(5) == noise[bad.content_offset - 5 : bad.content_offset]
+
+
+def test_small_segments_are_fetched_together(noise, tools):
+    frame = glyd.compress(noise, segment_size=1024)
+    source = tools.Counting(frame)
+    f = glyd.open(source)
+    f.seek(100_000)
+    source.reset()
+    assert f.read(65_536) == noise[100_000:165_536]
+    assert source.n_reads == 1
+    assert source.n_bytes < 150_000
 
 
 def test_memory_code_of_a_run():

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from glyd_codec._source import Path
 
 _READ_BUFFER_NBYTES = 1 << 17
+_SMALL_NBYTES = 1 << 14  # writes below this are gathered: a call costs as much as some 2 KB of content
 _BINARY_MODES = {"r": "rb", "rb": "rb", "w": "wb", "wb": "wb", "x": "xb", "xb": "xb", "a": "ab", "ab": "ab"}
 
 
@@ -86,6 +87,7 @@ class GlydFile(io.BufferedIOBase):
         self._reader: io.BufferedReader | None = None
         self._compressor: Compressor | None = None
         self._n_written = 0  # bytes of content
+        self._small = bytearray()  # of small writes, taken but not compressed yet
         self._n_put = 0  # bytes of frames
         self._has_failed = False  # bytes of the frame are lost: it must not be ended
         is_reading = self._mode == "rb"
@@ -222,8 +224,15 @@ class GlydFile(io.BufferedIOBase):
         """Compress data, any C-contiguous buffer; return its size in bytes."""
         with self._lock:
             compressor = self._writing()
-            size = memoryview(data).nbytes
-            self._put(compressor.compress(data))
+            if type(data) is bytes and len(data) < _SMALL_NBYTES:
+                size = len(data)
+                self._small += data
+                if len(self._small) >= _SMALL_NBYTES:
+                    self._put_small(compressor)
+            else:
+                size = memoryview(data).nbytes
+                self._put_small(compressor)
+                self._put(compressor.compress(data))
             self._n_written += size
             return size
 
@@ -239,6 +248,7 @@ class GlydFile(io.BufferedIOBase):
             self._check_open()
             if self._compressor is not None:
                 compressor = self._writing()
+                self._put_small(compressor)
                 if compressor.last_mode == Compressor.CONTINUE or mode != Compressor.FLUSH_BLOCK:
                     self._put(compressor.flush(mode))
                 self._flush_fp()
@@ -251,6 +261,7 @@ class GlydFile(io.BufferedIOBase):
                 try:
                     if self._has_failed:
                         return  # whoever wrote has seen the error
+                    self._put_small(compressor)
                     if compressor.last_mode != Compressor.FLUSH_FRAME or self._n_put == 0:
                         self._put(compressor.flush())
                     self._flush_fp()
@@ -281,6 +292,12 @@ class GlydFile(io.BufferedIOBase):
             self.close()
         else:
             self.abort()
+
+    def _put_small(self, compressor: Compressor) -> None:
+        """Compress what small writes have left."""
+        if self._small:
+            small, self._small = self._small, bytearray()
+            self._put(compressor.compress(small))
 
     def _put(self, data: bytes) -> None:
         """Write all of data, also to objects that take less at a time."""

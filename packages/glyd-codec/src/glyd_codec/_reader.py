@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _CHUNK_FIRST = 1 << 16
 _CHUNK_PER_THREAD = 1 << 22  # enough input at once for each thread to have a segment
+_RUN_NBYTES_MIN = 1 << 18  # small segments are fetched together as far as a read asks for them
 _RUN_NBYTES_MAX = 1 << 26  # content decoded and kept, if it is more than one segment
 
 
@@ -40,13 +41,16 @@ class StreamDecoder:
 
     def __init__(self, source: FileSource, threads: int, limits: Limits | None) -> None:
         self._source = source
-        self._ctx = create_dctx(threads, limits)
+        self._threads = threads
+        self._limits = limits
+        self._ctx: Any = None  # made by the first read that needs it
         self._chunk_max = _CHUNK_PER_THREAD * threads
         self.rewind()
 
     def rewind(self) -> None:
         """Forget everything; the source must be rewound by the caller."""
-        lib.glyd_dctx_reset(self._ctx)
+        if self._ctx is not None:
+            lib.glyd_dctx_reset(self._ctx)
         self._data = b""  # kept for the native core
         self._input = ffi.new("glyd_in *")
         self._memory: Any = None  # keeps what _input points to
@@ -67,6 +71,8 @@ class StreamDecoder:
         """
         if self._failure is not None:
             raise copy(self._failure)
+        if self._ctx is None:
+            self._ctx = create_dctx(self._threads, self._limits)
         while True:
             if self._input.pos == self._input.size and not self._source_ended:
                 self._fetch()  # may be interrupted: nothing has been lost then
@@ -99,7 +105,7 @@ class StreamDecoder:
         self._has_frame |= self._at_frame_end
         return int(target.pos)
 
-    def read_rest(self, limits: Limits | None, threads: int) -> bytes | None:
+    def read_rest(self) -> bytes | None:
         """Decode everything in one call, if nothing has been read yet; else return None.
 
         That is the way with the least memory (nothing is put together from parts) and
@@ -110,7 +116,7 @@ class StreamDecoder:
         try:
             data = self._source.read_rest()
             self._n_read = len(data)
-            out = decompress(data, threads=threads, limits=limits)
+            out = decompress(data, threads=self._threads, limits=self._limits)
         except FormatError as error:
             self._failure = copy(error)
             raise
@@ -241,7 +247,7 @@ class RawReader(io.RawIOBase):
         with self._lock:
             self._check_open()
             if self._stream is not None:
-                out = self._stream.read_rest(self._limits, self._threads)
+                out = self._stream.read_rest()
                 if out is None:
                     return self._read_stream(self._stream)
                 self._pos += len(out)
@@ -283,16 +289,17 @@ class RawReader(io.RawIOBase):
             return self._decode_direct(index, first, out, size)
         # the first that follows may be the rest of one read over a border: only then look ahead
         n_ahead = max(1, min(self._n_following, self._threads))
-        last = cut_run(index, first, index.content_nbytes, n_ahead, _RUN_NBYTES_MAX)
+        ahead = cut_run(index, first, index.content_nbytes, n_ahead, _RUN_NBYTES_MAX)
+        wanted = cut_run(index, first, self._pos + size, index.n_segments, _RUN_NBYTES_MIN)
+        last = max(ahead, wanted)
         self._decode_kept(index, first, last)
         return self._read_indexed(out, size)
 
     def _decode_direct(self, index: Index, first: int, out: Any, size: int) -> int:
         """Decode whole segments into the memory of the caller."""
         last = cut_run(index, first, self._pos + size, self._threads * 2, size)
-        decode_run(self._source, index, first, last, out, threads=self._threads, limits=self._limits)
-        self._next = last
-        return index.starts[last] - index.starts[first]
+        self._next = self._decode(index, first, last, out)
+        return index.starts[self._next] - index.starts[first]
 
     def _decode_kept(self, index: Index, first: int, last: int) -> None:
         """Decode segments into memory that is kept for the reads to come."""
@@ -302,9 +309,22 @@ class RawReader(io.RawIOBase):
             fits = before[1] - before[0] + end - begin <= _RUN_NBYTES_MAX
             self._runs = [before] if fits else []
         memory = scratch(end - begin)
-        decode_run(self._source, index, first, last, memory, threads=self._threads, limits=self._limits)
-        self._runs.append((begin, end, memory))
-        self._next = last
+        self._next = self._decode(index, first, last, memory)
+        self._runs.append((begin, index.starts[self._next], memory))
+
+    def _decode(self, index: Index, first: int, last: int, out: Any) -> int:
+        """Decode segments up to ``last``; return the end of what was decoded.
+
+        A fault behind the first segment must not hide that one: what is good is read.
+        """
+        try:
+            decode_run(self._source, index, first, last, out, threads=self._threads, limits=self._limits)
+        except FormatError:
+            if last == first + 1:
+                raise
+            last = first + 1
+            decode_run(self._source, index, first, last, out, threads=1, limits=self._limits)
+        return last
 
     def _check_open(self) -> None:
         if self.closed:

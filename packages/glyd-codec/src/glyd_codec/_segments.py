@@ -9,6 +9,7 @@ reads it with all its checks, straight into the memory of the caller.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
 from glyd_codec._buffers import borrow, scratch
@@ -144,9 +145,8 @@ def cut_run(index: Index, first: int, content_end: int, n_max: int, nbytes_max: 
     One segment is always in it.
     """
     _, frame_last = index.frame_of(first)
-    last = first + 1
     stop = min(frame_last, first + n_max)
-    begin = index.starts[first]
-    while last < stop and index.starts[last] < content_end and index.starts[last + 1] - begin <= nbytes_max:
-        last += 1
-    return last
+    starts = index.starts
+    n_begun = bisect_left(starts, content_end, first, stop)
+    n_fitting = bisect_right(starts, starts[first] + nbytes_max, first, stop + 1) - 1
+    return max(first + 1, min(n_begun, n_fitting))
