@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import frame_writer as w
-from block_breaker import A, Case, block_cases, carried_cases, coded_cases, good, plain_cases, plane_cases
+from block_breaker import A, Case, block_cases, good, plain_cases
+from coded_breaker import carried_cases, coded_cases, far_cases, plane_cases
 from frame_writer import Segment, extension, frame, raw, skippable
 
 HELLO: Final = [raw(b"hello world")]
@@ -168,6 +169,7 @@ GROUPS: Final[tuple[Callable[[], Iterator[Case]], ...]] = (
     plain_cases,
     coded_cases,
     carried_cases,
+    far_cases,
     plane_cases,
 )
 
