@@ -71,8 +71,19 @@ glyd_status glyd_coded_block_decode(unsigned cpu, void *workspace, uint8_t *segm
     if (planes.name == d->name)                                                                               \
       memset(d->name + n, 0, sizeof d->name - (max) < SLACK ? sizeof d->name - (max) : SLACK);                \
   } while (0)
-  PLANE(GLYD_CODED_PLANE_LITERALS, literals, len, GLYD_CODED_LITERALS_SLACK);
+  /* A block that is all literals: straight to its place. */
+  uint64_t head = 0;
+  const int all_literals = glyd_get_varint(input.at, input.end, &head) != NULL && head >> 2 == len;
+  if (all_literals) {
+    status = glyd_huffman_decode_plane(cpu, &d->tables[GLYD_CODED_PLANE_LITERALS], &input, op, len, SIZE_MAX,
+                                       &planes.literals, &n);
+    if (status != GLYD_OK) return status;
+    planes.literals_end = planes.literals + n;
+  } else {
+    PLANE(GLYD_CODED_PLANE_LITERALS, literals, len, GLYD_CODED_LITERALS_SLACK);
+  }
   PLANE(GLYD_CODED_PLANE_COMMANDS, commands, GLYD_CODED_SEQUENCES_MAX, SIZE_MAX);
+  if (all_literals && n != 0) return GLYD_E_CORRUPT; /* a match would come on top */
   PLANE(GLYD_CODED_PLANE_LITERAL_ESCAPES, literal_escapes, GLYD_CODED_SEQUENCES_MAX, SIZE_MAX);
   PLANE(GLYD_CODED_PLANE_MATCH_ESCAPES, match_escapes, GLYD_CODED_SEQUENCES_MAX, SIZE_MAX);
 #undef PLANE

@@ -331,7 +331,7 @@ TARGET glyd_status glyd_coded_exec_avx2(const glyd_coded_planes *planes, uint32_
   if (rest != (size_t)(op_end - op) || lesc != planes->literal_escapes_end || mesc != planes->match_escapes_end ||
       s.longs != planes->longs_end || s.offsets != planes->offsets_end)
     return GLYD_E_CORRUPT;
-  memcpy(op, lit, rest);
+  if (lit != op) memcpy(op, lit, rest); /* all literals may be there already */
   repeat[0] = (uint32_t)_mm_extract_epi32(s.repeat, 0);
   repeat[1] = (uint32_t)_mm_extract_epi32(s.repeat, 1);
   repeat[2] = (uint32_t)_mm_extract_epi32(s.repeat, 2);

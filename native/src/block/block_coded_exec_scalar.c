@@ -95,7 +95,7 @@ glyd_status glyd_coded_exec_scalar(const glyd_coded_planes *planes, uint32_t rep
   if (rest != (size_t)(op_end - op) || lesc != planes->literal_escapes_end || mesc != planes->match_escapes_end ||
       longs != planes->longs_end || offsets != planes->offsets_end)
     return GLYD_E_CORRUPT;
-  memcpy(op, lit, rest);
+  if (lit != op) memcpy(op, lit, rest); /* all literals may be there already */
   repeat[0] = r0;
   repeat[1] = r1;
   repeat[2] = r2;

@@ -15,6 +15,15 @@ typedef struct code_lengths {
   uint8_t length[256];
 } code_lengths;
 
+/* Six bits in reverse order. */
+#define REVERSE(i) (((i)&1) << 5 | ((i)&2) << 3 | ((i)&4) << 1 | ((i)&8) >> 1 | ((i)&16) >> 3 | ((i)&32) >> 5)
+#define REVERSE8(i)                                                                                           \
+  REVERSE(i), REVERSE(i + 1), REVERSE(i + 2), REVERSE(i + 3), REVERSE(i + 4), REVERSE(i + 5), REVERSE(i + 6), \
+      REVERSE(i + 7)
+static const uint8_t reverse6[64] = {REVERSE8(0),  REVERSE8(8),  REVERSE8(16), REVERSE8(24),
+                                     REVERSE8(32), REVERSE8(40), REVERSE8(48), REVERSE8(56)};
+_Static_assert(GLYD_HUFFMAN_BITS == 11, "two lookups, of 6 and 5 bits");
+
 /* Fill the table for a complete code; returns the largest code length. */
 static unsigned make_table(const code_lengths *code, uint16_t *entry) {
   unsigned place[GLYD_HUFFMAN_BITS + 2], longest = 0;
@@ -27,23 +36,21 @@ static unsigned make_table(const code_lengths *code, uint16_t *entry) {
   for (unsigned i = 0; i < code->n; i++) sorted[place[code->length[i]]++] = code->symbol[i];
 
   /* By doubling: a table of l bits is that of l - 1 bits twice, with the codes
-   * of l bits over it. Codes are counted up bit-reversed. */
+   * of l bits over it. */
   uint32_t next = 0;
   const uint8_t *symbol = sorted;
   for (unsigned l = 1; l <= longest; l++) {
+    next <<= 1;
     const size_t half = (size_t)1 << (l - 1);
     if (l > 6) /* below that a call costs more than it copies */
       memcpy(entry + half, entry, half * sizeof *entry);
     else
       for (size_t i = 0; i < half; i++) entry[half + i] = entry[i];
     for (unsigned i = code->of_length[l]; i > 0; i--) {
-      entry[next] = (uint16_t)((unsigned)*symbol++ << 8 | l);
-      uint32_t bit = 1u << (l - 1); /* reversed increment */
-      while (next & bit) {
-        next ^= bit;
-        bit >>= 1;
-      }
-      next |= bit;
+      const uint32_t reversed =
+          ((uint32_t)reverse6[next & 63] << 5 | reverse6[next >> 6] >> 1) >> (GLYD_HUFFMAN_BITS - l);
+      entry[reversed] = (uint16_t)((unsigned)*symbol++ << 8 | l);
+      next++;
     }
   }
   return longest;
