@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 import glyd
-from glyd_cli.pipeline import CHUNK_NBYTES, ChunkReader, ReadAhead, WriteBehind
+from glyd_cli.pipeline import CHUNK_NBYTES, ChunkReader, ReadAhead, WriteBehind, is_stop
 
 if TYPE_CHECKING:
     from typing import IO
@@ -77,6 +77,6 @@ class _content:  # noqa: N801 - reads as a function where it is used
     def __enter__(self) -> glyd.GlydFile:
         return self._file
 
-    def __exit__(self, *_: object) -> None:
-        self._ahead.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._ahead.close(is_stopped=is_stop(kind))
         self._file.close()

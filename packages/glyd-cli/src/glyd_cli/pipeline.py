@@ -23,8 +23,16 @@ if TYPE_CHECKING:
 CHUNK_NBYTES = 4 << 20
 """Bytes of a buffer: the size of a segment, so that a full one is work for a thread."""
 
+CLOSE_WAIT_S = 1.0
+"""How long giving up waits for a read or write in progress that may never end."""
+
 BUFFERS = 3
 """One being filled, one being used, one between them."""
+
+
+def is_stop(kind: type[BaseException] | None) -> bool:
+    """Return whether an exception ends the command at once, as a stop signal does."""
+    return kind is not None and not issubclass(kind, Exception)
 
 
 class ReadAhead:
@@ -49,11 +57,13 @@ class ReadAhead:
         self._at_end = False
         for _ in range(BUFFERS):
             self._free.put(bytearray(chunk_nbytes))
+        self._is_closed = False
         # a daemon: it may sit in a read that never ends while the command gives up
-        threading.Thread(target=self._run, name="glyd-read", daemon=True).start()
+        self._thread = threading.Thread(target=self._run, name="glyd-read", daemon=True)
+        self._thread.start()
 
     def _run(self) -> None:
-        while (buffer := self._free.get()) is not None:
+        while (buffer := self._free.get()) is not None and not self._is_closed:
             try:
                 n: int | BaseException = self._source.readinto(memoryview(buffer))
             except BaseException as error:  # noqa: BLE001 - handed to the thread that can report it
@@ -85,9 +95,24 @@ class ReadAhead:
             self._on_read(n)
         return memoryview(buffer)[:n]
 
-    def close(self) -> None:
-        """Tell the thread to end; it does so after the read that it is in."""
+    def close(self, *, is_stopped: bool = False) -> None:
+        """End the thread.
+
+        Parameters
+        ----------
+        is_stopped
+            Whether the command ends right after this, so that there is nothing to wait for.
+
+        Notes
+        -----
+        Only a read from a pipe that nothing comes from may outlast this: it keeps what it
+        reads from, and finds the source closed afterwards. Any other read is waited for, or
+        it could meet the next file under the number of this one.
+        """
+        self._is_closed = True
         self._free.put(None)
+        if not is_stopped:
+            self._thread.join(CLOSE_WAIT_S)
 
     def __enter__(self) -> Self:
         return self
@@ -95,7 +120,7 @@ class ReadAhead:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        self.close(is_stopped=is_stop(kind))
 
 
 class ChunkReader(io.RawIOBase):
@@ -185,9 +210,15 @@ class WriteBehind:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._thread.is_alive() and kind is not None:
-            self._failure = self._failure or value  # writes nothing more
-            # a pipe that nobody reads can hold up a write for ever: the thread then dies with the process
-            with contextlib.suppress(queue.Full):
-                self._queue.put(None, timeout=1.0)
-                self._thread.join(1.0)
+        if kind is None or not self._thread.is_alive():
+            return
+        self._failure = self._failure or value  # writes nothing more
+        if not is_stop(kind):
+            # the next file may get the descriptor of this one: no write to it may be left
+            self._queue.put(None)
+            self._thread.join()
+            return
+        # stopped by a signal: a pipe that nobody reads could hold us up for ever
+        with contextlib.suppress(queue.Full):
+            self._queue.put(None, timeout=CLOSE_WAIT_S)
+            self._thread.join(CLOSE_WAIT_S)
