@@ -152,7 +152,7 @@ typedef struct model_block {
 
 /* A valid block made from the spec alone: random sequences with every form of
  * length and offset, content computed byte by byte. */
-static void generate(model_block *b, const uint8_t *prefix, size_t prefix_len, size_t n_want) {
+static void generate(model_block *b, const uint8_t *prefix, size_t prefix_len, size_t n_want, int no_literals) {
   static uint8_t offsets[1 << 18], tokens[1 << 16], lls[1 << 16], mls[1 << 16], fars[1 << 16], longs[1 << 18];
   static uint8_t literals[GLYD_BLOCK_MAX];
   size_t n = 0, n_off = 0, n_ll = 0, n_ml = 0, n_far = 0, n_long = 0, n_lit = 0, len = 0, last = 1;
@@ -164,7 +164,7 @@ static void generate(model_block *b, const uint8_t *prefix, size_t prefix_len, s
   }
   table[15] = own ? base : base + 15 < 255 ? base + 15 : 255;
   while (n < n_want) {
-    unsigned l = (unsigned)test_below(8), c = (unsigned)test_below(16), f = 0, e;
+    unsigned l = no_literals ? 0 : (unsigned)test_below(8), c = (unsigned)test_below(16), f = 0, e;
     size_t ll = l, ml = table[c], off, extra, most;
     uint8_t *ll_at = lls + n_ll, *ml_at = mls + n_ml, *long_at = longs + n_long;
     if (l == 7) {
@@ -213,7 +213,7 @@ static void generate(model_block *b, const uint8_t *prefix, size_t prefix_len, s
     }
   }
   CHECK(n > 0);
-  for (size_t rest = test_below(4) * test_below(200); rest > 0 && len < GLYD_BLOCK_MAX; rest--) {
+  for (size_t rest = no_literals ? 0 : test_below(4) * test_below(200); rest > 0 && len < GLYD_BLOCK_MAX; rest--) {
     b->content[len++] = literals[n_lit++] = (uint8_t)test_random();
   }
   uint8_t *p = b->body;
@@ -240,7 +240,7 @@ static void test_generated(unsigned rounds) {
   unsigned refused = 0, accepted = 0;
   for (unsigned r = 0; r < rounds; r++) {
     size_t prefix_len = test_below(3) ? test_below(300) : test_below(sizeof prefix);
-    generate(&b, prefix, prefix_len, 1 + test_below(test_below(4) ? 300 : 3000));
+    generate(&b, prefix, prefix_len, 1 + test_below(test_below(4) ? 300 : 3000), 0);
     size_t room = test_below(2) ? 0 : test_below(200), slack = test_below(2) ? 0 : test_below(400);
     CHECK(decode_both(prefix, prefix_len, result, b.len, room, b.flags, b.body, b.body_len, slack) == GLYD_OK);
     CHECK(memcmp(result, b.content, b.len) == 0);
@@ -262,6 +262,17 @@ static void test_generated(unsigned rounds) {
         refused++;
       }
     }
+  }
+  /* bodies too large to be copied, without literals for over-reads to end in */
+  for (unsigned r = 0, done = 0; done < 4; r++) {
+    generate(&b, prefix, sizeof prefix, 65536, 1);
+    if (b.body_len <= 65536 + 32) continue;
+    done++;
+    CHECK(decode_both(prefix, sizeof prefix, result, b.len, 0, b.flags, b.body, b.body_len, 0) == GLYD_OK);
+    CHECK(memcmp(result, b.content, b.len) == 0);
+    CHECK(decode_both(prefix, sizeof prefix, result, b.len, 0, b.flags, b.body, b.body_len - 1, 0) != GLYD_OK);
+    b.body[40000] ^= 0x40;
+    decode_both(prefix, sizeof prefix, result, b.len, 0, b.flags, b.body, b.body_len, 0);
   }
   printf("mutated blocks: %u refused, %u decoded\n", refused, accepted);
   CHECK(refused > 0 && accepted > 0);

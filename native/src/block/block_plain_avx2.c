@@ -1,9 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The glyd authors
  * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
  *
- * Execution of plain blocks with AVX2, a batch of sequences at a time: first
- * the tokens become arrays of lengths and offsets, 16 sequences a step, and
- * their sums are checked; then a loop without checks copies.
+ * Execution of plain blocks with AVX2: 16 tokens a step.
  */
 #include "block/block_plain_exec.h"
 
@@ -11,24 +9,11 @@
 
 #include <immintrin.h>
 
-#include "block/block_plain_common.h"
-#include "common/mem.h"
-
 #define AVX2_CODE __attribute__((target("avx2,bmi,bmi2,lzcnt,popcnt")))
 #define AVX2_INLINE static inline __attribute__((always_inline, target("avx2,bmi,bmi2,lzcnt,popcnt")))
-
-/* Sequences a batch. A batch reads at most BATCH + 8 bytes of an escape plane
- * and 2 * BATCH + 16 of the offsets past their ends. */
-#define BATCH 128
-_Static_assert(2 * BATCH + 16 <= GLYD_PLAIN_OVERREAD, "over-read of a batch");
-/* Bytes that the copy loop may read or write past the end of a batch. */
-#define ROOM 128
-/* Means of a batch from which on it copies 32 literals, 64 and 96 match bytes
- * at once: mispredicted branches cost more than stores for nothing. Measured in
- * spec.md. */
-#define LITERAL_32_MEAN 4
-#define MATCH_64_MEAN 16
-#define MATCH_96_MEAN 40
+#define BATCH_INLINE AVX2_INLINE
+#define BATCH_TYPES
+#include "block/block_plain_batch.h"
 
 /* SPREAD[m]: pshufb control that moves byte r to the place of the r-th set bit
  * of m, and zero to the others. */
@@ -97,186 +82,75 @@ AVX2_INLINE __m128i spread8_16(const uint8_t **p, unsigned mask) {
 
 AVX2_INLINE uint64_t sum64(__m128i v) { return (uint64_t)_mm_cvtsi128_si64(v) + (uint64_t)_mm_extract_epi64(v, 1); }
 
-/* Next long length; 0 when there is none (a value of 0 is returned as 255). */
-AVX2_INLINE size_t next_long(const uint8_t **longs, const uint8_t *end) {
-  uint64_t v;
-  const uint8_t *p = glyd_get_varint(*longs, end, &v);
-  if (p == NULL || v > GLYD_BLOCK_MAX) return 0;
-  *longs = p;
-  return (size_t)v + GLYD_PLAIN_LONG;
-}
-
-/* One batch of the copy loop. LIT, WIDE: bytes of literals and of a match copied
- * at once; CHECK: offsets may reach before the segment. */
-#define COPY_LOOP(LIT, WIDE, CHECK)                                       \
-  for (size_t i = 0; i < k; i++) {                                        \
-    size_t ll = ll8[i], ml = ml8[i], off = off32[i];                      \
-    if (repeat) last = off = off ? off : last;                            \
-    if ((LIT) > 16)                                                       \
-      copy32(op, lit);                                                    \
-    else                                                                  \
-      glyd_copy16(op, lit);                                               \
-    if (GLYD_UNLIKELY(ll > (LIT))) {                                      \
-      if (ll == GLYD_PLAIN_LONG) ll = *long_next++;                       \
-      for (size_t j = (LIT); j < ll; j += 32) copy32(op + j, lit + j);    \
-    }                                                                     \
-    op += ll;                                                             \
-    lit += ll;                                                            \
-    if ((CHECK) && off > (size_t)(op - view->seg)) return GLYD_E_CORRUPT; \
-    const uint8_t *m = op - off;                                          \
-    if (GLYD_UNLIKELY(off < 32)) {                                        \
-      if (ml == GLYD_PLAIN_LONG) ml = *long_next++;                       \
-      copy_near(op, off, ml);                                             \
-      op += ml;                                                           \
-      continue;                                                           \
-    }                                                                     \
-    copy32(op, m);                                                        \
-    if ((WIDE) > 32) copy32(op + 32, m + 32);                             \
-    if ((WIDE) > 64) copy32(op + 64, m + 64);                             \
-    if (GLYD_UNLIKELY(ml > (WIDE))) {                                     \
-      if (ml == GLYD_PLAIN_LONG) ml = *long_next++;                       \
-      for (size_t j = (WIDE); j < ml; j += 32) copy32(op + j, m + j);     \
-    }                                                                     \
-    op += ml;                                                             \
-  }
-
-AVX2_INLINE glyd_status exec(const glyd_plain_view *view, const int repeat) {
-  const uint8_t *token = view->token, *token_end = token + view->n;
-  const uint8_t *offset = view->offset, *ll_esc = view->ll, *ml_esc = view->ml, *far = view->far;
-  const uint8_t *longs = view->longs, *lit = view->literal;
-  const uint8_t *const offset_end = view->token, *const ll_end = view->ml, *const ml_end = view->far;
-  const uint8_t *const far_end = view->longs, *const longs_end = view->literal, *const lit_end = view->literal_end;
-  uint8_t *op = view->op, *const op_end = view->op_end, *const out_end = view->out_end;
-  size_t last = 1;
-  uint8_t ll8[BATCH + 16], ml8[BATCH + 16];
-  uint32_t off32[BATCH + 16], long_lengths[2 * BATCH];
+AVX2_INLINE void expand(const glyd_plain_view *view, batch_cursors *c, batch *b, size_t k, const int repeat,
+                        batch_sums *sums) {
   const __m128i zero = _mm_setzero_si128(), seven = _mm_set1_epi8(7), fifteen = _mm_set1_epi8(15);
   const __m128i all = _mm_set1_epi8(-1), lengths = load128(view->length);
   const __m128i lane = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-
-  while (token < token_end) {
-    const size_t k = token_end - token < BATCH ? (size_t)(token_end - token) : BATCH;
-    __m128i any = zero, sum_ll = zero, sum_ml = zero;
-    __m256i most = _mm256_setzero_si256();
-    unsigned n_zero = 0, n_repeat = 0;
-    for (size_t i = 0; i < k; i += 16) {
-      __m128i t = load128(token + i), valid = all;
-      if (i + 16 > k) {
-        valid = _mm_cmpgt_epi8(_mm_set1_epi8((char)(k - i)), lane);
-        t = _mm_and_si128(t, valid);
-      }
-      __m128i l = _mm_and_si128(t, seven), c = _mm_and_si128(_mm_srli_epi16(t, GLYD_PLAIN_ML_SHIFT), fifteen);
-      unsigned l_mask = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(l, seven));
-      unsigned m_mask = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(c, fifteen));
-      unsigned f_mask = (unsigned)_mm_movemask_epi8(t);
-      l = _mm_adds_epu8(l, spread16(&ll_esc, l_mask));
-      __m128i m = _mm_adds_epu8(_mm_shuffle_epi8(lengths, c), spread16(&ml_esc, m_mask));
-      m = _mm_and_si128(m, valid);
-      any = _mm_or_si128(any, _mm_or_si128(_mm_cmpeq_epi8(l, all), _mm_cmpeq_epi8(m, all)));
-      sum_ll = _mm_add_epi64(sum_ll, _mm_sad_epu8(l, zero));
-      sum_ml = _mm_add_epi64(sum_ml, _mm_sad_epu8(m, zero));
-      _mm_storeu_si128((__m128i *)(void *)(ll8 + i), l);
-      _mm_storeu_si128((__m128i *)(void *)(ml8 + i), m);
-      __m128i w0, w1, h;
-      if (repeat) {
-        unsigned new_mask = ~f_mask & (unsigned)_mm_movemask_epi8(valid);
-        w0 = spread8_16(&offset, new_mask & 255);
-        w1 = spread8_16(&offset, new_mask >> 8);
-        h = spread16(&far, (unsigned)_mm_movemask_epi8(_mm_packs_epi16(w0, w1)));
-        n_repeat += 16 - (unsigned)_mm_popcnt_u32(new_mask);
-        w0 = _mm_and_si128(w0, _mm_set1_epi16(0x7FFF));
-        w1 = _mm_and_si128(w1, _mm_set1_epi16(0x7FFF));
-      } else {
-        w0 = load128(offset + 2 * i);
-        w1 = load128(offset + 2 * i + 16);
-        h = spread16(&far, f_mask);
-        if (i + 16 > k) {
-          w0 = _mm_and_si128(w0, _mm_unpacklo_epi8(valid, valid));
-          w1 = _mm_and_si128(w1, _mm_unpackhi_epi8(valid, valid));
-          n_repeat += 16 - (unsigned)(k - i);
-        }
-      }
-      const int shift = repeat ? 15 : 16;
-      __m256i o0 = _mm256_or_si256(_mm256_cvtepu16_epi32(w0), _mm256_slli_epi32(_mm256_cvtepu8_epi32(h), shift));
-      __m256i o1 = _mm256_or_si256(_mm256_cvtepu16_epi32(w1),
-                                   _mm256_slli_epi32(_mm256_cvtepu8_epi32(_mm_srli_si128(h, 8)), shift));
-      most = _mm256_max_epu32(most, _mm256_max_epu32(o0, o1));
-      __m256i z = _mm256_packs_epi32(_mm256_cmpeq_epi32(o0, _mm256_setzero_si256()),
-                                     _mm256_cmpeq_epi32(o1, _mm256_setzero_si256()));
-      n_zero += (unsigned)_mm_popcnt_u32((unsigned)_mm256_movemask_epi8(z));
-      _mm256_storeu_si256((__m256i *)(void *)(off32 + i), o0);
-      _mm256_storeu_si256((__m256i *)(void *)(off32 + i + 8), o1);
+  __m128i any = zero, sum_ll = zero, sum_ml = zero;
+  __m256i most = _mm256_setzero_si256();
+  unsigned n_zero = 0, n_repeat = 0;
+  for (size_t i = 0; i < k; i += 16) {
+    __m128i t = load128(c->token + i), valid = all;
+    if (i + 16 > k) {
+      valid = _mm_cmpgt_epi8(_mm_set1_epi8((char)(k - i)), lane);
+      t = _mm_and_si128(t, valid);
     }
-    token += k;
-    if (!repeat) offset += 2 * k;
-    size_t literals = sum64(sum_ll), total = literals + sum64(sum_ml);
-    const uint32_t *long_next = long_lengths;
-    if (_mm_movemask_epi8(any)) {
-      uint32_t *out = long_lengths;
-      for (size_t i = 0; i < k; i++) {
-        if (ll8[i] == GLYD_PLAIN_LONG) {
-          size_t v = next_long(&longs, longs_end);
-          if (v == 0) return GLYD_E_CORRUPT;
-          literals += v - GLYD_PLAIN_LONG;
-          total += v - GLYD_PLAIN_LONG;
-          *out++ = (uint32_t)v;
-        }
-        if (ml8[i] == GLYD_PLAIN_LONG) {
-          size_t v = next_long(&longs, longs_end);
-          if (v == 0) return GLYD_E_CORRUPT;
-          total += v - GLYD_PLAIN_LONG;
-          *out++ = (uint32_t)v;
-        }
-      }
-    }
-    if (ll_esc > ll_end || ml_esc > ml_end || far > far_end || offset > offset_end || n_zero != 2 * n_repeat ||
-        literals > (size_t)(lit_end - lit) || total > (size_t)(op_end - op)) {
-      return GLYD_E_CORRUPT;
-    }
-    __m128i top = _mm_max_epu32(_mm256_castsi256_si128(most), _mm256_extracti128_si256(most, 1));
-    top = _mm_max_epu32(top, _mm_shuffle_epi32(top, 0x4E));
-    top = _mm_max_epu32(top, _mm_shuffle_epi32(top, 0xB1));
-    size_t reach = (uint32_t)_mm_cvtsi128_si32(top);
-    if (repeat && last > reach) reach = last;
-
-    if (GLYD_LIKELY((size_t)(out_end - op) >= total + ROOM && (size_t)(view->readable_end - lit) >= literals + ROOM)) {
-      if (GLYD_UNLIKELY(reach > (size_t)(op - view->seg))) {
-        COPY_LOOP(16, 32, 1)
-      } else if (total - literals > MATCH_96_MEAN * k) {
-        COPY_LOOP(32, 96, 0)
-      } else if (total - literals > MATCH_64_MEAN * k) {
-        if (literals > LITERAL_32_MEAN * k) {
-          COPY_LOOP(32, 64, 0)
-        } else {
-          COPY_LOOP(16, 64, 0)
-        }
-      } else if (literals > LITERAL_32_MEAN * k) {
-        COPY_LOOP(32, 32, 0)
-      } else {
-        COPY_LOOP(16, 32, 0)
-      }
+    __m128i l = _mm_and_si128(t, seven), code = _mm_and_si128(_mm_srli_epi16(t, GLYD_PLAIN_ML_SHIFT), fifteen);
+    unsigned l_mask = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(l, seven));
+    unsigned m_mask = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(code, fifteen));
+    unsigned f_mask = (unsigned)_mm_movemask_epi8(t);
+    l = _mm_adds_epu8(l, spread16(&c->ll, l_mask));
+    __m128i m = _mm_adds_epu8(_mm_shuffle_epi8(lengths, code), spread16(&c->ml, m_mask));
+    m = _mm_and_si128(m, valid);
+    any = _mm_or_si128(any, _mm_or_si128(_mm_cmpeq_epi8(l, all), _mm_cmpeq_epi8(m, all)));
+    sum_ll = _mm_add_epi64(sum_ll, _mm_sad_epu8(l, zero));
+    sum_ml = _mm_add_epi64(sum_ml, _mm_sad_epu8(m, zero));
+    _mm_storeu_si128((__m128i *)(void *)(b->ll + i), l);
+    _mm_storeu_si128((__m128i *)(void *)(b->ml + i), m);
+    __m128i w0, w1, h;
+    if (repeat) {
+      unsigned new_mask = ~f_mask & (unsigned)_mm_movemask_epi8(valid);
+      w0 = spread8_16(&c->offset, new_mask & 255);
+      w1 = spread8_16(&c->offset, new_mask >> 8);
+      h = spread16(&c->far, (unsigned)_mm_movemask_epi8(_mm_packs_epi16(w0, w1)));
+      n_repeat += 16 - (unsigned)_mm_popcnt_u32(new_mask);
+      w0 = _mm_and_si128(w0, _mm_set1_epi16(0x7FFF));
+      w1 = _mm_and_si128(w1, _mm_set1_epi16(0x7FFF));
     } else {
-      for (size_t i = 0; i < k; i++) {
-        size_t ll = ll8[i], ml = ml8[i], off = off32[i];
-        if (repeat) last = off = off ? off : last;
-        if (ll == GLYD_PLAIN_LONG) ll = *long_next++;
-        if (ml == GLYD_PLAIN_LONG) ml = *long_next++;
-        memcpy(op, lit, ll);
-        op += ll;
-        lit += ll;
-        if (off > (size_t)(op - view->seg)) return GLYD_E_CORRUPT;
-        for (size_t j = 0; j < ml; j++) op[j] = op[(ptrdiff_t)j - (ptrdiff_t)off];
-        op += ml;
+      w0 = load128(c->offset + 2 * i);
+      w1 = load128(c->offset + 2 * i + 16);
+      h = spread16(&c->far, f_mask);
+      if (i + 16 > k) {
+        w0 = _mm_and_si128(w0, _mm_unpacklo_epi8(valid, valid));
+        w1 = _mm_and_si128(w1, _mm_unpackhi_epi8(valid, valid));
+        n_repeat += 16 - (unsigned)(k - i);
       }
     }
+    const int shift = repeat ? 15 : 16;
+    __m256i o0 = _mm256_or_si256(_mm256_cvtepu16_epi32(w0), _mm256_slli_epi32(_mm256_cvtepu8_epi32(h), shift));
+    __m256i o1 = _mm256_or_si256(_mm256_cvtepu16_epi32(w1),
+                                 _mm256_slli_epi32(_mm256_cvtepu8_epi32(_mm_srli_si128(h, 8)), shift));
+    most = _mm256_max_epu32(most, _mm256_max_epu32(o0, o1));
+    __m256i z = _mm256_packs_epi32(_mm256_cmpeq_epi32(o0, _mm256_setzero_si256()),
+                                   _mm256_cmpeq_epi32(o1, _mm256_setzero_si256()));
+    n_zero += (unsigned)_mm_popcnt_u32((unsigned)_mm256_movemask_epi8(z));
+    _mm256_storeu_si256((__m256i *)(void *)(b->off + i), o0);
+    _mm256_storeu_si256((__m256i *)(void *)(b->off + i + 8), o1);
   }
-  if (offset != offset_end || ll_esc != ll_end || ml_esc != ml_end || far != far_end || longs != longs_end ||
-      lit_end - lit != op_end - op) {
-    return GLYD_E_CORRUPT;
-  }
-  memcpy(op, lit, (size_t)(lit_end - lit));
-  return GLYD_OK;
+  c->token += k;
+  if (!repeat) c->offset += 2 * k;
+  __m128i top = _mm_max_epu32(_mm256_castsi256_si128(most), _mm256_extracti128_si256(most, 1));
+  top = _mm_max_epu32(top, _mm_shuffle_epi32(top, 0x4E));
+  top = _mm_max_epu32(top, _mm_shuffle_epi32(top, 0xB1));
+  sums->reach = (uint32_t)_mm_cvtsi128_si32(top);
+  sums->literals = sum64(sum_ll);
+  sums->matches = sum64(sum_ml);
+  sums->any_long = _mm_movemask_epi8(any);
+  sums->bad_offset = n_zero != 2 * n_repeat;
 }
+
+#include "block/block_plain_batch.h"
 
 static GLYD_NOINLINE AVX2_CODE glyd_status exec_offsets(const glyd_plain_view *view) { return exec(view, 0); }
 static GLYD_NOINLINE AVX2_CODE glyd_status exec_repeat(const glyd_plain_view *view) { return exec(view, 1); }

@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The glyd authors
  * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
  *
- * Decoder of plain blocks: header, choice of the variant, portable variant.
+ * Decoder of plain blocks: header, choice of the variant.
  */
 #include "block/block_plain_decode.h"
 
@@ -12,7 +12,7 @@
 
 /* Bodies up to this size are copied when too few bytes may be read after the
  * planes; larger ones without that room (few literals, end of the input) take
- * the portable variant, which reads nothing past a plane. */
+ * exec_careful, which reads nothing past a plane. */
 #define COPY_MAX ((size_t)1 << 16)
 
 size_t glyd_plain_decode_workspace(void) { return COPY_MAX + GLYD_PLAIN_OVERREAD; }
@@ -36,32 +36,15 @@ GLYD_INLINE int add_long(const uint8_t **longs, const uint8_t *end, size_t *leng
   return 1;
 }
 
-/* Copy n bytes from off back; at least n + 32 bytes may be written at op. */
-GLYD_INLINE void copy_match_roomy(uint8_t *op, size_t off, size_t n) {
-  if (GLYD_LIKELY(off >= 16)) {
-    for (size_t i = 0; i < n; i += 16) glyd_copy16(op + i, op + i - off);
-  } else {
-    /* the first 16 bytes one by one, then from the largest multiple of the
-     * offset that is at least 16 and at most 31 */
-    for (size_t i = 0; i < 16; i++) op[i] = op[(ptrdiff_t)i - (ptrdiff_t)off];
-    size_t far_off = off;
-    while (far_off < 16) far_off += off;
-    for (size_t i = 16; i < n; i += 16) {
-      uint8_t t[16];
-      memcpy(t, op + i - far_off, 16);
-      memcpy(op + i, t, 16);
-    }
-  }
-}
-
-static GLYD_NOINLINE glyd_status exec_portable(const glyd_plain_view *view) {
+/* One sequence after the other, every access checked: for the rare block that
+ * has no room for the over-reads of the variants. */
+static GLYD_NOINLINE glyd_status exec_careful(const glyd_plain_view *view) {
   const uint8_t *token = view->token, *token_end = token + view->n;
   const uint8_t *offset = view->offset, *ll_esc = view->ll, *ml_esc = view->ml, *far = view->far;
   const uint8_t *longs = view->longs, *lit = view->literal;
   const uint8_t *const offset_end = view->token, *const ll_end = view->ml, *const ml_end = view->far;
   const uint8_t *const far_end = view->longs, *const longs_end = view->literal, *const lit_end = view->literal_end;
-  const uint8_t *const readable_end = view->readable_end;
-  uint8_t *op = view->op, *const op_end = view->op_end, *const out_end = view->out_end;
+  uint8_t *op = view->op, *const op_end = view->op_end;
   const unsigned far_shift = view->repeat ? 15 : 16;
   size_t last = 1;
   while (token < token_end) {
@@ -102,16 +85,8 @@ static GLYD_NOINLINE glyd_status exec_portable(const glyd_plain_view *view) {
     }
     if (ll > (size_t)(lit_end - lit) || ll + ml > (size_t)(op_end - op)) return GLYD_E_CORRUPT;
     if (off == 0 || off > (size_t)(op - view->seg) + ll) return GLYD_E_CORRUPT;
-    if (GLYD_LIKELY((size_t)(out_end - op) >= ll + ml + 64 && (size_t)(readable_end - lit) >= ll + 16)) {
-      glyd_copy16(op, lit);
-      if (ll > 16) {
-        for (size_t i = 16; i < ll; i += 16) glyd_copy16(op + i, lit + i);
-      }
-      copy_match_roomy(op + ll, off, ml);
-    } else {
-      memcpy(op, lit, ll);
-      for (size_t i = ll; i < ll + ml; i++) op[i] = op[(ptrdiff_t)i - (ptrdiff_t)off];
-    }
+    memcpy(op, lit, ll);
+    for (size_t i = ll; i < ll + ml; i++) op[i] = op[(ptrdiff_t)i - (ptrdiff_t)off];
     op += ll + ml;
     lit += ll;
   }
@@ -150,24 +125,18 @@ glyd_status glyd_plain_block_decode(unsigned cpu, void *workspace, uint8_t *seg,
   } else {
     for (unsigned i = 0; i < 16; i++) view.length[i] = (uint8_t)(base + i < 255 ? base + i : 255);
   }
-#ifdef GLYD_PLAIN_AVX2
-  if (cpu & GLYD_CPU_AVX2) {
-    size_t planes = (size_t)(end - p), head = 2 * n_offset + n + n_ll + n_ml + n_far + n_long;
-    if (planes - head + in_slack < GLYD_PLAIN_OVERREAD) {
-      if (planes <= COPY_MAX) {
-        memcpy(workspace, p, planes);
-        memset((uint8_t *)workspace + planes, 0, GLYD_PLAIN_OVERREAD);
-        p = workspace;
-        end = p + planes;
-        in_slack = GLYD_PLAIN_OVERREAD;
-      } else {
-        cpu = GLYD_CPU_SCALAR;
-      }
+  size_t planes = (size_t)(end - p), head = 2 * n_offset + n + n_ll + n_ml + n_far + n_long;
+  int roomy = 1;
+  if (planes - head + in_slack < GLYD_PLAIN_OVERREAD) {
+    roomy = planes <= COPY_MAX;
+    if (roomy) {
+      memcpy(workspace, p, planes);
+      memset((uint8_t *)workspace + planes, 0, GLYD_PLAIN_OVERREAD);
+      p = workspace;
+      end = p + planes;
+      in_slack = GLYD_PLAIN_OVERREAD;
     }
   }
-#else
-  (void)workspace;
-#endif
   view.n = n;
   view.n_offset = n_offset;
   view.offset = p;
@@ -183,10 +152,11 @@ glyd_status glyd_plain_block_decode(unsigned cpu, void *workspace, uint8_t *seg,
   view.op = op;
   view.op_end = op + len;
   view.out_end = out_end;
+  if (!roomy) return exec_careful(&view);
 #ifdef GLYD_PLAIN_AVX2
   if (cpu & GLYD_CPU_AVX2) return glyd_plain_exec_avx2(&view);
 #else
   (void)cpu;
 #endif
-  return exec_portable(&view);
+  return glyd_plain_exec_portable(&view);
 }

@@ -13,8 +13,7 @@
 #define GLYD_PLAIN_AVX2 1
 #endif
 
-/* Bytes after the last plane before the literals that the AVX2 variant may
- * read: one batch of every plane at most. */
+/* Bytes that batches read past the end of a plane at most. */
 #define GLYD_PLAIN_OVERREAD 288
 
 typedef struct glyd_plain_view {
@@ -27,9 +26,10 @@ typedef struct glyd_plain_view {
   uint8_t *op, *op_end, *out_end;
 } glyd_plain_view;
 
+/* The variants need GLYD_PLAIN_OVERREAD readable bytes from view->literal on. */
+glyd_status glyd_plain_exec_portable(const glyd_plain_view *view);
 #ifdef GLYD_PLAIN_AVX2
-/* Needs AVX2, BMI1, BMI2, LZCNT and POPCNT, and GLYD_PLAIN_OVERREAD readable
- * bytes from view->literal on. */
+/* Needs AVX2, BMI1, BMI2, LZCNT and POPCNT. */
 glyd_status glyd_plain_exec_avx2(const glyd_plain_view *view);
 #endif
 
