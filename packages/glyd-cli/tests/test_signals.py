@@ -21,15 +21,32 @@ def work(tmp_path, big):
     return big * 2
 
 
+def wait_until_it_listens(process):
+    """Wait until the command has taken over SIGTERM, which Python itself leaves alone."""
+    status = f"/proc/{process.pid}/status"
+    if not os.path.exists(status):
+        time.sleep(1)
+        return
+    end = time.monotonic() + 20
+    while time.monotonic() < end and process.poll() is None:
+        with open(status) as file:
+            caught = next(line for line in file if line.startswith("SigCgt"))
+        if int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1:
+            return
+        time.sleep(0.002)
+
+
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize(("args", "name"), [(("-9", "f"), "f"), (("-d", "--rm", "f.z"), "f.z")])
 def test_stopped_at_random_moments(glyd, tmp_path, work, signum, args, name):
     rng = random.Random(signum)
     codes = set()
     (tmp_path / "o").write_bytes(b"older")
-    for _ in range(7):
+    for i in range(7):
         process = glyd.start("-q", "-f", *args, "-o", "o", stderr=subprocess.PIPE)
-        time.sleep(0.03 + 0.25 * rng.random())  # not before Python itself is up
+        if i:  # the first time, wherever it is
+            wait_until_it_listens(process)
+        time.sleep(0.15 * rng.random())
         process.send_signal(signum)
         if rng.random() < 0.3:
             process.send_signal(signum)  # impatient
@@ -59,14 +76,16 @@ def test_stopped_at_random_moments(glyd, tmp_path, work, signum, args, name):
 def test_stopped_while_waiting(glyd, tmp_path, signum):
     """For input that does not come, or an output that nobody reads."""
     process = glyd.start("-o", "x", stdin=subprocess.PIPE)
-    time.sleep(0.4)
+    wait_until_it_listens(process)
+    time.sleep(0.2)
     process.send_signal(signum)
     assert process.wait(10) == 128 + signum
     process.stdin.close()
     assert os.listdir(tmp_path) == []
     (tmp_path / "f").write_bytes(os.urandom(1 << 22))
     process = glyd.start("-c", "-1", "f", stdout=subprocess.PIPE)
-    time.sleep(0.5)
+    wait_until_it_listens(process)
+    time.sleep(0.2)
     process.send_signal(signum)
     assert process.wait(10) == 128 + signum
     assert process.stderr.read() == b""
@@ -104,7 +123,35 @@ def test_gate_delays_signals_and_takes_one():
     assert done
     assert stop.value.signum == signal.SIGTERM
     gate._on_signal(signal.SIGINT, None)  # once is enough
+    assert gate.signum == signal.SIGTERM
+    with pytest.raises(Interrupted):
+        gate.check()
     with gate:
         pass
+    fresh = StopGate()
+    fresh.check()
     with pytest.raises(Interrupted):
-        StopGate()._on_signal(signal.SIGINT, None)
+        fresh._on_signal(signal.SIGINT, None)
+    fresh._raised_at -= 60  # cleaning up hangs: the next one counts again
+    with pytest.raises(Interrupted):
+        fresh._on_signal(signal.SIGINT, None)
+
+
+def test_stopping_is_not_lost_in_code_that_fails_to_clean_up(monkeypatch, capfd):
+    """argparse does: an exception in its middle becomes an AttributeError."""
+    from glyd_cli import __main__, arguments, signals
+
+    def parse(_words):
+        try:
+            signals.GATE._on_signal(signal.SIGTERM, None)
+        finally:
+            raise AttributeError("no attribute 'save_nargs'")
+
+    gate = StopGate()
+    for module in (signals, __main__):
+        monkeypatch.setattr(module, "GATE", gate)
+    monkeypatch.setattr(gate, "install", lambda: None)
+    monkeypatch.setattr(gate, "retire", lambda: None)
+    monkeypatch.setattr(arguments, "parse", parse)
+    assert __main__.main(["f"]) == 128 + signal.SIGTERM
+    assert capfd.readouterr().err == ""

@@ -99,7 +99,7 @@ def test_dev_null_stays(glyd, tmp_path, sparse):
 
 def test_pipe_without_a_writer(glyd, tmp_path):
     os.mkfifo(tmp_path / "fifo")
-    assert "-o or -c" in glyd.fail("fifo", code=1, timeout=5)
+    assert "-o or -c" in glyd.fail("fifo", code=1, timeout=20)
     waiting = [("-c", "fifo"), ("fifo", "-o", "x"), ("-dc", "fifo"), ("--test", "fifo"), ("--list", "fifo")]
     start = time.monotonic()
     for process in [glyd.start(*args) for args in waiting]:
@@ -132,7 +132,7 @@ def test_pipe_with_a_writer(glyd, tmp_path, text, first):
 def test_pipe_as_output(glyd, tmp_path, text):
     (tmp_path / "f").write_bytes(text)
     os.mkfifo(tmp_path / "fifo")
-    assert "nobody reads" in glyd.fail("f", "-o", "fifo", code=2, timeout=5)
+    assert "nobody reads" in glyd.fail("f", "-o", "fifo", code=2, timeout=20)
     got = []
     reader = threading.Thread(target=lambda: got.append((tmp_path / "fifo").read_bytes()))
     reader.start()
@@ -167,7 +167,7 @@ def test_refused_inputs(glyd, tmp_path):
         for args in ((), ("-c",), ("-d", "-c"), ("--test",), ("--list",), ("-b",), ("-f", "-o", "x"), ("-f", "--rm")):
             assert "tar" in glyd.fail(*args, "dir", code=2)
             assert "socket" in glyd.fail(*args, "sock", code=2)
-            assert "head -c" in glyd.fail(*args, "/dev/zero", code=2, timeout=5)
+            assert "head -c" in glyd.fail(*args, "/dev/zero", code=2, timeout=20)
     finally:
         server.close()
     assert "is a socket" in glyd.fail("-o", "sock", code=2, input=b"x")

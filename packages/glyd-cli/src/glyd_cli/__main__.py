@@ -64,11 +64,13 @@ def _main(argv: Sequence[str]) -> int:
     except BrokenPipeError:
         return Exit.BROKEN_PIPE
     except (glyd.GlydError, OSError, MemoryError) as error:
+        GATE.check()
         where = error.path if isinstance(error, FileError) else None
         hint = " (see glyd --help)" if exit_code(error) == Exit.USAGE else ""
         reporter.error(where, describe(error) + hint)
         return exit_code(error)
     except Exception as error:
+        GATE.check()
         if os.environ.get("GLYD_DEBUG"):
             raise
         reporter.error(None, f"internal error, please report it: {type(error).__name__}: {describe(error)}")

@@ -16,6 +16,7 @@ from glyd_cli.decompress import check, decompress
 from glyd_cli.errors import Exit, FileError, UsageError, describe, exit_code, os_reason, shown
 from glyd_cli.naming import check_before_opening, check_several, output_path
 from glyd_cli.report import ratio_text, size_text, speed_text
+from glyd_cli.signals import GATE
 from glyd_cli.sources import STDIN, open_source
 from glyd_cli.targets import open_stdout, open_target
 
@@ -182,6 +183,7 @@ def convert(options: Options, reporter: Reporter, umask: int) -> Exit:
         except _PartialOutputError as partial:
             error, stop = partial.cause, True
         except (glyd.GlydError, OSError, MemoryError) as failure:
+            GATE.check()  # the failure may have come from stopping
             error, stop = failure, False
         where = error.path if isinstance(error, FileError) else "standard input" if path == STDIN else path
         reporter.error(where, describe(error))

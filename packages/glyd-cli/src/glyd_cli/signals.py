@@ -4,11 +4,16 @@
 
 from __future__ import annotations
 
+import math
 import signal
+import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
+
+_REPEAT_S = 2.0
+"""A signal is raised again when it comes this long after the last one: cleaning up hangs."""
 
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -32,14 +37,18 @@ class StopGate:
 
     Creating a temporary file and remembering its name is one step, and so is giving a
     finished output its name: a signal between the halves would leave a stray file. Such
-    steps run inside ``with gate:``, where a signal waits. The first signal raises; later
-    ones are ignored, so that an impatient second Ctrl-C cannot cut the cleaning up short.
+    steps run inside ``with gate:``, where a signal waits. The first signal raises; those
+    that follow it closely are ignored, so that an impatient second Ctrl-C cannot cut the
+    cleaning up short.
     """
 
     def __init__(self) -> None:
         self._depth = 0
         self._pending: int | None = None
-        self._raised = False
+        self._raised_at = -math.inf
+        self.signum: int | None = None
+        """The signal that stopped the command. `Interrupted` may be lost on its way, when code
+        that it passes through fails in cleaning up after itself; this stays."""
 
     def install(self) -> None:
         """Take over the stop signals, except those the parent process had set to be ignored."""
@@ -47,18 +56,34 @@ class StopGate:
             if signal.getsignal(signum) is not signal.SIG_IGN:
                 signal.signal(signum, self._on_signal)
 
+    def check(self) -> None:
+        """Raise `Interrupted` again if it has been raised and was lost.
+
+        Raises
+        ------
+        Interrupted
+            A stop signal came in before.
+        """
+        if self.signum is not None:
+            raise Interrupted(self.signum)
+
     def retire(self) -> None:
         """Ignore stop signals from now on: everything is done, only the exit is left."""
         for signum in _STOP_SIGNALS:
             signal.signal(signum, signal.SIG_IGN)
 
     def _on_signal(self, signum: int, _frame: FrameType | None) -> None:
-        if self._raised:
-            return
         if self._depth:
             self._pending = signum
+        else:
+            self._raise(signum)
+
+    def _raise(self, signum: int) -> None:
+        now = time.monotonic()
+        if now < self._raised_at + _REPEAT_S:
             return
-        self._raised = True
+        self._raised_at = now
+        self.signum = signum
         raise Interrupted(signum)
 
     def __enter__(self) -> None:
@@ -68,9 +93,9 @@ class StopGate:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._depth -= 1
-        if self._depth == 0 and self._pending is not None and not self._raised:
-            self._raised = True
-            raise Interrupted(self._pending)
+        if self._depth == 0 and self._pending is not None:
+            signum, self._pending = self._pending, None
+            self._raise(signum)
 
 
 GATE = StopGate()
