@@ -20,7 +20,7 @@
 /* What a level does; constant in each instance of the parser. */
 typedef struct parse_rules {
   unsigned block_log;  /* content bytes of a block */
-  unsigned table_log;  /* log of the most buckets */
+  unsigned table_log;  /* log of the places in the table, at most */
   unsigned hash_bytes; /* bytes hashed: the shortest match found */
   unsigned far_min;    /* shortest match from 2^16 bytes back on */
   unsigned skip_log;   /* misses before the stride grows by one */
@@ -31,7 +31,7 @@ typedef struct parse_rules {
 
 static const parse_rules rules_turbo = {17, 14, 8, 8, 5, 0, 0, 65535};
 static const parse_rules rules_fast = {17, 13, 7, 7, 5, 0, 0, 65535};
-static const parse_rules rules_fast_5 = {17, 13, 5, 6, 6, 0, 0, 65535};
+static const parse_rules rules_fast_6 = {17, 13, 6, 6, 5, 0, 0, 65535};
 static const parse_rules rules_default = {17, 15, 6, 7, 5, 1, 1, (1u << 18) - 1};
 
 /* For content that would be mostly literals, and for small inputs: shorter
@@ -61,8 +61,8 @@ typedef struct planes {
 
 static size_t table_bytes(size_t log) { return sizeof(uint32_t) << log; }
 
-/* Buckets for an input: one for every second byte, so that small inputs do
- * not pay for clearing a large table. */
+/* At most one place a byte of input, so that small inputs do not pay for
+ * clearing a large table. */
 static unsigned table_log_for(const parse_rules *rules, size_t len) {
   unsigned log = rules->table_log;
   while (log > 8 && ((size_t)1 << log) > len) log--;
@@ -184,7 +184,7 @@ GLYD_INLINE void parse_block(const parse_rules *rules, planes *p, const parse_st
         ip += better & 1;
       }
       if (m == 16) m += glyd_bucket_count(ip + 16, ip + 16 - d, to);
-      if (m < rules->hash_bytes + (d >= 65536 && rules->far_min > rules->hash_bytes)) {
+      if (m < (d < 65536 ? rules->hash_bytes : rules->far_min)) {
         ip++;
         continue;
       }
@@ -236,9 +236,9 @@ static GLYD_NOINLINE void parse_fast(planes *p, const parse_state *state, const 
                                      const uint8_t *to) {
   parse_block(&rules_fast, p, state, base, from, to);
 }
-static GLYD_NOINLINE void parse_fast_5(planes *p, const parse_state *state, const uint8_t *base, const uint8_t *from,
+static GLYD_NOINLINE void parse_fast_6(planes *p, const parse_state *state, const uint8_t *base, const uint8_t *from,
                                        const uint8_t *to) {
-  parse_block(&rules_fast_5, p, state, base, from, to);
+  parse_block(&rules_fast_6, p, state, base, from, to);
 }
 static GLYD_NOINLINE void parse_default(planes *p, const parse_state *state, const uint8_t *base, const uint8_t *from,
                                         const uint8_t *to) {
@@ -429,7 +429,7 @@ glyd_status glyd_plain_segment_encode(const glyd_lz_config *config, void *worksp
       if (rules == &rules_turbo) {
         parse_turbo(&p, &state, in, from, from + n);
       } else if (rules == &rules_fast && state.tier) {
-        parse_fast_5(&p, &state, in, from, from + n);
+        parse_fast_6(&p, &state, in, from, from + n);
       } else if (rules == &rules_fast) {
         parse_fast(&p, &state, in, from, from + n);
       } else if (state.tier == 2) {
