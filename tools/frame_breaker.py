@@ -79,6 +79,7 @@ def header_cases() -> Iterator[Case]:
     yield good("extensions-none", known(extensions=b""))
     yield good("extension-even", known(extensions=even + extension((1 << 64) - 2, b"")))
     yield Case("extension-odd", known(extensions=even + odd), "feature")
+    yield Case("extension-odd-then-malformed", known(extensions=odd + b"\x04\x05"), "header")
     yield Case("extension-past-end", known(extensions=even[:-1]), "header")
     yield Case("extension-type-alone", known(extensions=even + b"\x04"), "header")
     yield Case("extension-type-not-canonical", known(extensions=b"\x84\x00\x00"), "header")

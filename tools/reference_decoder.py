@@ -53,17 +53,19 @@ class Header:
 
         if flags & 0xE0 or flags & 3 == 3:
             raise FormatError("feature", start, f"flags {flags:#x}")
-        source.require(self.content_size is None or self.content_size < 1 << 63, f"content size {self.content_size}")
         source.require(bool(flags & 12), "neither content size nor trailer")
         source.require(10 <= segment_log <= 30, f"segment log {segment_log}")
+        source.require(self.content_size is None or self.content_size < 1 << 63, f"content size {self.content_size}")
         self.check_size = (0, 4, 8)[flags & 3]
         self.has_trailer = bool(flags & 8)
         self.segment_max = 1 << segment_log
         expected = memory_code_for(self.segment_max, self.content_size)
         source.require(memory_code == expected, f"memory code {memory_code}, {expected} expected")
+        record_types = []
         while extensions.left:
-            record_type = extensions.varint("record type")
+            record_types.append(extensions.varint("record type"))
             extensions.take(extensions.varint("record length"), "extension record")
+        for record_type in record_types:
             if record_type % 2:
                 raise FormatError("feature", start, f"extension record of type {record_type}")
 
@@ -83,7 +85,7 @@ def decode_segment(source: Bytes, kind: int, header: Header, left: int | None) -
     source.require(1 <= size <= header.segment_max, f"segment of {size} bytes, at most {header.segment_max} expected")
     source.require(left is None or size <= left, f"segment of {size} bytes, {left} left of the content size")
     payload_size = source.varint("segment payload size")
-    source.require(payload_size <= size + PAYLOAD_SLACK, f"payload of {payload_size} bytes for {size}")
+    source.require(1 <= payload_size <= size + PAYLOAD_SLACK, f"payload of {payload_size} bytes for {size}")
     source.require(kind != 1 or payload_size == size, f"raw payload of {payload_size} bytes for {size}")
     source.require(kind != 2 or payload_size == 1, f"fill payload of {payload_size} bytes")
     check = source.number(header.check_size, "segment check")
