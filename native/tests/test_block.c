@@ -114,6 +114,23 @@ static void test_large(void) {
   free(back);
 }
 
+/* A repetition farther back than other finders reach. */
+static void test_long_distance(void) {
+  const size_t half = (size_t)5 << 20, n = 2 * half + 777;
+  uint8_t *in = malloc(n), *out = malloc(bound(n)), *back = malloc(n);
+  test_content(0, in, half + 777);
+  memcpy(in + half + 777, in, half);
+  in[half + 777 + half / 3] ^= 1; /* found again after a change */
+  const size_t near = encode(GLYD_LEVEL_MAX, 0, n, in, n, out, bound(n));
+  CHECK(near > n);
+  const size_t len = encode(GLYD_LEVEL_MAX, 1, n, in, n, out, bound(n));
+  CHECK(len > half && len < half + 3000);
+  CHECK(decode(out, len, back, n) == GLYD_OK && memcmp(in, back, n) == 0);
+  free(in);
+  free(out);
+  free(back);
+}
+
 /* Payloads of two levels, a raw and a fill block, one after the other. */
 static void test_mixed(void) {
   enum { PART = 30000 };
@@ -203,6 +220,7 @@ int main(int argc, char **argv) {
   CHECK(glyd_lz_decode_workspace() <= (1u << 20) - (64u << 10));
   test_round_trips();
   test_large();
+  test_long_distance();
   test_mixed();
   test_broken_envelopes();
   test_mutations(argc > 1 ? (unsigned)atoi(argv[1]) : 20000);

@@ -8,6 +8,7 @@
 #include "common/cpu.h"
 #include "huffman/huffman_encode.h"
 #include "match/match_double.h"
+#include "match/match_long.h"
 
 #define BLOCK_SIZE ((size_t)GLYD_BLOCK_MAX)
 /* A block may start at each PIECE of content, where the statistics of literals
@@ -34,6 +35,8 @@ typedef struct block_planes {
 
 typedef struct coded_encoder {
   glyd_match_double finder;
+  glyd_match_long far; /* with long_distance */
+  glyd_long_match far_matches[GLYD_BLOCK_MAX / GLYD_MATCH_LONG_MIN];
   unsigned cpu;
   glyd_huffman_code last[GLYD_CODED_PLANES];
   uint32_t repeat[GLYD_CODED_REPEATS];
@@ -52,7 +55,8 @@ typedef struct plane_ends {
 static size_t round_up(size_t n) { return (n + 63) & ~(size_t)63; }
 
 size_t glyd_coded_encode_workspace(const glyd_lz_config *config) {
-  return round_up(sizeof(coded_encoder)) + glyd_match_double_workspace(config->segment_size);
+  return round_up(sizeof(coded_encoder)) + round_up(glyd_match_double_workspace(config->segment_size)) +
+         (config->long_distance ? glyd_match_long_workspace(config->segment_size) : 0);
 }
 
 /* Choose the 15 most frequent match lengths if that saves escapes; returns 1
@@ -378,6 +382,26 @@ static glyd_status put_blocks(coded_encoder *e, block_output *o, const uint8_t *
   return GLYD_OK;
 }
 
+/* Sequences of [start, end) of the segment of len bytes to e->sequences; returns
+ * their number. With long_distance what lies between two far matches is parsed
+ * by itself. */
+static size_t find_sequences(coded_encoder *e, int long_distance, const uint8_t *segment, size_t start, size_t end,
+                             size_t len) {
+  if (!long_distance) return glyd_match_double_parse(&e->finder, segment, start, end, e->sequences);
+  const size_t n_far = glyd_match_long_find(&e->far, segment, start, end, e->far_matches);
+  size_t n = 0, at = start;
+  for (size_t k = 0; k < n_far; k++) {
+    const glyd_long_match *const f = &e->far_matches[k];
+    const size_t found = glyd_match_double_parse(&e->finder, segment, at, f->position, e->sequences + n);
+    for (size_t i = n; i < n + found; i++) at += e->sequences[i].literals + e->sequences[i].length;
+    n += found;
+    e->sequences[n++] = (glyd_sequence){(uint32_t)(f->position - at), (uint32_t)f->length, (uint32_t)f->offset};
+    at = f->position + f->length;
+    glyd_match_double_skip(&e->finder, segment, f->position, at, len, (uint32_t)f->offset);
+  }
+  return n + glyd_match_double_parse(&e->finder, segment, at, end, e->sequences + n);
+}
+
 glyd_status glyd_coded_segment_encode(const glyd_lz_config *config, void *workspace, const uint8_t *in, size_t len,
                                       uint8_t *out, size_t cap, size_t *out_len) {
   coded_encoder *const e = workspace;
@@ -385,7 +409,10 @@ glyd_status glyd_coded_segment_encode(const glyd_lz_config *config, void *worksp
   memcpy(e->repeat, repeat_start, sizeof repeat_start);
   for (unsigned k = 0; k < GLYD_CODED_PLANES; k++) e->last[k].valid = 0;
   e->cpu = config->cpu;
-  glyd_match_double_reset(&e->finder, config->cpu, (uint8_t *)workspace + round_up(sizeof *e), len);
+  uint8_t *const tables = (uint8_t *)workspace + round_up(sizeof *e);
+  glyd_match_double_reset(&e->finder, config->cpu, tables, len);
+  if (config->long_distance)
+    glyd_match_long_reset(&e->far, tables + round_up(glyd_match_double_workspace(config->segment_size)), len);
   block_output o = {out, out + cap};
   for (size_t start = 0, size; start < len; start += size) {
     size = len - start < BLOCK_SIZE ? len - start : BLOCK_SIZE;
@@ -394,7 +421,7 @@ glyd_status glyd_coded_segment_encode(const glyd_lz_config *config, void *worksp
     if (memcmp(block, block + 1, size - 1) == 0) {
       status = put_envelope(&o, GLYD_BLOCK_FILL, size, block, 1);
     } else {
-      const size_t n = glyd_match_double_parse(&e->finder, in, start, start + size, e->sequences);
+      const size_t n = find_sequences(e, config->long_distance, in, start, start + size, len);
       status = put_blocks(e, &o, block, size, in + len, n);
     }
     if (status != GLYD_OK) return status;

@@ -182,3 +182,17 @@ size_t glyd_match_double_parse(glyd_match_double *m, const uint8_t *segment, siz
 #endif
   return parse(m, segment, start, end, seqs);
 }
+
+#define SKIP_STEP 4
+
+void glyd_match_double_skip(glyd_match_double *m, const uint8_t *segment, size_t from, size_t to, size_t segment_len,
+                            uint32_t offset) {
+  for (size_t pos = from; pos < to && pos + 8 <= segment_len; pos += SKIP_STEP) {
+    const uint64_t v = glyd_load64(segment + pos);
+    exchange(m->long_table, m->long_bits, HASH_LONG(v), pos);
+    exchange(m->short_table, m->short_bits, HASH_SHORT(v), pos);
+  }
+  if (offset == m->repeat[0]) return;
+  m->repeat[1] = m->repeat[0];
+  m->repeat[0] = offset;
+}

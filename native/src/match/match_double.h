@@ -31,4 +31,9 @@ void glyd_match_double_reset(glyd_match_double *m, unsigned cpu, void *memory, s
 size_t glyd_match_double_parse(glyd_match_double *m, const uint8_t *segment, size_t start, size_t end,
                                glyd_sequence *seqs);
 
+/* Take [from, to), which another finder has matched at this offset, as known:
+ * content to copy from later, and the offset as the last used. */
+void glyd_match_double_skip(glyd_match_double *m, const uint8_t *segment, size_t from, size_t to, size_t segment_len,
+                            uint32_t offset);
+
 #endif
