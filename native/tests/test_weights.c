@@ -192,15 +192,19 @@ static void test_round_trips(void) {
           uint8_t *exact = malloc(size); /* so that a sanitizer sees a byte too far */
           memcpy(exact, a, size);
           memset(back, 0xEE, 2 * n);
-          CHECK_EQ(glyd_weights_unpack_rows(back, 2 * n, exact, size, 0, rows, work, n_work), GLYD_OK);
+          CHECK_EQ(glyd_weights_unpack_rows(back, 2 * n, exact, size, 0, rows, work, n_work, 0), GLYD_OK);
+          CHECK_BYTES(back, w, 2 * n);
+          memset(back, 0xEE, 2 * n);
+          CHECK_EQ(glyd_weights_unpack_rows(back, 2 * n, exact, size, 0, rows, work, n_work, 1), GLYD_OK);
           CHECK_BYTES(back, w, 2 * n);
           const uint64_t first = test_random(&seed) % rows;
           const uint64_t count = test_random(&seed) % (rows - first + 1);
           memset(back, 0xEE, 2 * n);
-          CHECK_EQ(glyd_weights_unpack_rows(back, 2 * count * cols, exact, size, first, count, work, n_work), GLYD_OK);
+          CHECK_EQ(glyd_weights_unpack_rows(back, 2 * count * cols, exact, size, first, count, work, n_work, 0),
+                   GLYD_OK);
           CHECK_BYTES(back, w + first * cols, 2 * count * cols);
           if (count > 0)
-            CHECK_EQ(glyd_weights_unpack_rows(back, 2 * count * cols - 1, exact, size, first, count, work, n_work),
+            CHECK_EQ(glyd_weights_unpack_rows(back, 2 * count * cols - 1, exact, size, first, count, work, n_work, 0),
                      GLYD_E_BUFFER);
           glyd_weights_info info;
           CHECK_EQ(glyd_weights_read_info(exact, size, &info), GLYD_OK);
@@ -300,6 +304,7 @@ static void test_hostile(void) {
   void *work = malloc(n_work);
   uint16_t *w = malloc(2 * n);
   uint16_t *back = malloc(2 * n);
+  uint16_t *other = malloc(2 * n);
   unsigned refused = 0;
   unsigned silent = 0;
   for (int layout = GLYD_WEIGHTS_MMA12; layout <= GLYD_WEIGHTS_TIERED; layout++) {
@@ -318,7 +323,7 @@ static void test_hostile(void) {
     for (size_t len = 0; len < size; len += len < 300 ? 1 : 977) {
       uint8_t *cut = malloc(len > 0 ? len : 1);
       memcpy(cut, pack, len);
-      CHECK_EQ(glyd_weights_unpack_rows(back, 2 * n, cut, len, 0, rows, work, n_work), GLYD_E_TRUNCATED);
+      CHECK_EQ(glyd_weights_unpack_rows(back, 2 * n, cut, len, 0, rows, work, n_work, 0), GLYD_E_TRUNCATED);
       free(cut);
     }
     /* every bit of the header: refused, but for a bound that is merely larger */
@@ -326,7 +331,7 @@ static void test_hostile(void) {
     for (size_t bit = 0; bit < 128 * 8; bit++) {
       memcpy(bad, pack, size);
       bad[bit / 8] = (uint8_t)(bad[bit / 8] ^ 1 << bit % 8);
-      const glyd_status status = glyd_weights_unpack_rows(back, 2 * n, bad, size, 0, rows, work, n_work);
+      const glyd_status status = glyd_weights_unpack_rows(back, 2 * n, bad, size, 0, rows, work, n_work, 0);
       TEST_AT("layout %d, header bit %zu", layout, bit);
       CHECK(status != GLYD_OK || bit / 8 >= 48);
     }
@@ -350,7 +355,9 @@ static void test_hostile(void) {
         bad[at] = (uint8_t)(x >> 50 & 1 ? x >> 51 : bad[at] ^ 1u << (x >> 51 & 7));
       }
       const int changed = memcmp(bad, pack, size) != 0;
-      const glyd_status status = glyd_weights_unpack_rows(back, 2 * n, bad, size, 0, rows, work, n_work);
+      const glyd_status status = glyd_weights_unpack_rows(back, 2 * n, bad, size, 0, rows, work, n_work, 0);
+      CHECK_EQ(glyd_weights_unpack_rows(other, 2 * n, bad, size, 0, rows, work, n_work, 1), status);
+      if (status == GLYD_OK) CHECK_BYTES(back, other, 2 * n);
       refused += status != GLYD_OK;
       silent += status == GLYD_OK && changed;
       if (!changed) CHECK_EQ(status, GLYD_OK);
@@ -363,6 +370,7 @@ static void test_hostile(void) {
   CHECK(silent > 0);
   free(w);
   free(back);
+  free(other);
   free(work);
 }
 

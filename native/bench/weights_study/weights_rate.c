@@ -56,7 +56,7 @@ int main(int argc, char **argv) {
         const double t0 = now();
         if (glyd_weights_pack(out, cap, &shape, w, work, n_work, cpu, &size) != GLYD_OK || size == 0) return 1;
         const double t1 = now();
-        if (glyd_weights_unpack_rows(back, 2 * n, out, size, 0, rows, work, n_work) != GLYD_OK) return 1;
+        if (glyd_weights_unpack_rows(back, 2 * n, out, size, 0, rows, work, n_work, cpu) != GLYD_OK) return 1;
         const double t2 = now();
         pack[i] = t1 - t0;
         unpack[i] = t2 - t1;

@@ -12,7 +12,7 @@ import ctypes
 import json
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -128,6 +128,7 @@ def packed_bits(lib: ctypes.CDLL, w: np.ndarray, layout: int) -> tuple[int, int]
         ctypes.c_uint64(len(w)),
         work,
         ctypes.c_size_t(n_work),
+        0,
     )
     if status != 0 or not np.array_equal(back, w):
         raise RuntimeError(f"a {w.shape} matrix did not come back, status {status}")
@@ -138,7 +139,7 @@ def report(lib: ctypes.CDLL, name: str, ws: list[np.ndarray]) -> None:
     """Print one line a base rule and one of real packs."""
     n = sum(w.size for w in ws)
 
-    def mean(f) -> float:
+    def mean(f: Callable[[np.ndarray], float]) -> float:
         return sum(f(w) * w.size for w in ws) / n
 
     floor = mean(lambda w: 8 + entropy(np.bincount(((w >> 7) & 0xFF).ravel())))

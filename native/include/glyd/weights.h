@@ -78,9 +78,10 @@ GLYD_API glyd_status glyd_weights_read_info(const void *in, size_t len, glyd_wei
 
 /* Unpack rows first_row … first_row + n_rows - 1, n_rows * cols * 2 bytes.
  * Whole row blocks are decoded on their own, so ranges may run in parallel.
+ * cpu as in glyd_weights_pack; both variants refuse the same packs.
  * Errors: those of glyd_weights_read_info, PARAMETER, BUFFER, CORRUPT. */
 GLYD_API glyd_status glyd_weights_unpack_rows(void *out, size_t cap, const void *in, size_t len, uint64_t first_row,
-                                              uint64_t n_rows, void *workspace, size_t workspace_len);
+                                              uint64_t n_rows, void *workspace, size_t workspace_len, int cpu);
 
 #ifdef __cplusplus
 }

@@ -13,6 +13,6 @@ glyd_status glyd_weights_read_info(const void *in, size_t len, glyd_weights_info
 }
 
 glyd_status glyd_weights_unpack_rows(void *out, size_t cap, const void *in, size_t len, uint64_t first_row,
-                                     uint64_t n_rows, void *workspace, size_t workspace_len) {
-  return glyd_weights_decode_rows(out, cap, in, len, first_row, n_rows, workspace, workspace_len);
+                                     uint64_t n_rows, void *workspace, size_t workspace_len, int cpu) {
+  return glyd_weights_decode_rows(out, cap, in, len, first_row, n_rows, workspace, workspace_len, cpu);
 }

@@ -18,11 +18,11 @@
 
 /* One thread's memory for one row block; byte planes in thread order. */
 typedef struct glyd_weights_scratch {
-  uint64_t exceptions[GLYD_WEIGHTS_TIERED_COLS];  /* a bit a row, by column of the tile */
-  uint32_t counts[4][256];                        /* exponents of a row, in four interleaved histograms */
-  uint16_t tile[GLYD_WEIGHTS_TILE_WEIGHTS];       /* a tile as rows: padded input, or decoded output */
-  uint8_t symbols[GLYD_WEIGHTS_TILE_WEIGHTS];     /* code | digit << 2 | tier 3 code << 4 */
-  uint8_t codes3[GLYD_WEIGHTS_TILE_WEIGHTS + 64]; /* tier 3 codes of a tile, one a byte */
+  uint64_t exceptions[GLYD_WEIGHTS_TIERED_COLS]; /* a bit a row, by column of the tile */
+  uint32_t counts[4][256];                       /* exponents of a row, in four interleaved histograms */
+  uint16_t tile[GLYD_WEIGHTS_TILE_WEIGHTS];      /* a tile as rows: padded input, or decoded output */
+  uint8_t symbols[GLYD_WEIGHTS_TILE_WEIGHTS];    /* code | digit << 2 | tier 3 code << 4 */
+  uint8_t bytes[GLYD_WEIGHTS_TILE_WEIGHTS + 64]; /* tier 3 codes one a byte, or a tile's escapes */
 } glyd_weights_scratch;
 
 GLYD_INLINE uint64_t glyd_weights_align(uint64_t n) {

@@ -6,6 +6,7 @@
  */
 #include "weights/weights_decode.h"
 
+#include "common/cpu.h"
 #include "weights/weights_mma12_decode.h"
 #include "weights/weights_tiered_decode.h"
 
@@ -115,7 +116,7 @@ static glyd_status place_exceptions(const uint8_t *in, const glyd_weights_info *
 }
 
 static glyd_status decode_block(uint8_t *out, const uint8_t *in, const glyd_weights_info *info, uint64_t block,
-                                unsigned from, unsigned to, glyd_weights_scratch *scratch) {
+                                unsigned from, unsigned to, glyd_weights_scratch *scratch, int avx2) {
   block_state state;
   glyd_status status = open_block(in, info, block, &state);
   const size_t cols = (size_t)info->shape.cols;
@@ -128,10 +129,10 @@ static glyd_status decode_block(uint8_t *out, const uint8_t *in, const glyd_weig
       const uint32_t first = glyd_load32(state.index + 4 * t);
       const uint32_t units = glyd_load32(state.index + 4 * t + 4) - first;
       status = glyd_weights_tiered_decode_tile(
-          scratch->tile, tile, in + info->escapes_at + (state.escapes + first) * GLYD_WEIGHTS_ESCAPE_UNIT,
-          units * GLYD_WEIGHTS_ESCAPE_UNIT, state.bases);
+          scratch, tile, in + info->escapes_at + (state.escapes + first) * GLYD_WEIGHTS_ESCAPE_UNIT,
+          units * GLYD_WEIGHTS_ESCAPE_UNIT, state.bases, avx2);
     } else {
-      status = glyd_weights_mma12_decode_tile(scratch->tile, tile, state.bases);
+      status = glyd_weights_mma12_decode_tile(scratch->tile, tile, state.bases, avx2);
     }
     if (status == GLYD_OK) status = place_exceptions(in, info, &state, scratch->tile, col, col + n, &least);
     if (status != GLYD_OK) break;
@@ -143,7 +144,7 @@ static glyd_status decode_block(uint8_t *out, const uint8_t *in, const glyd_weig
 }
 
 glyd_status glyd_weights_decode_rows(uint8_t *out, size_t cap, const uint8_t *in, size_t len, uint64_t first_row,
-                                     uint64_t n_rows, void *workspace, size_t workspace_len) {
+                                     uint64_t n_rows, void *workspace, size_t workspace_len, int cpu) {
   glyd_weights_info info;
   glyd_status status = glyd_weights_decode_info(in, len, &info);
   if (status != GLYD_OK) return status;
@@ -151,13 +152,14 @@ glyd_status glyd_weights_decode_rows(uint8_t *out, size_t cap, const uint8_t *in
   if (cap / 2 / info.shape.cols < n_rows) return GLYD_E_BUFFER;
   glyd_weights_scratch *scratch = glyd_weights_scratch_in(workspace, workspace_len);
   if (scratch == NULL) return GLYD_E_BUFFER;
+  const int avx2 = cpu == 0 && (glyd_cpu_features() & GLYD_CPU_AVX2) != 0;
   const uint64_t end = first_row + n_rows;
   for (uint64_t row = first_row; row < end && status == GLYD_OK;) {
     const uint64_t block = row / GLYD_WEIGHTS_ROWS;
     const uint64_t block_end = (block + 1) * GLYD_WEIGHTS_ROWS;
     const uint64_t last = end < block_end ? end : block_end;
     status = decode_block(out, in, &info, block, (unsigned)(row % GLYD_WEIGHTS_ROWS),
-                          (unsigned)(last - block * GLYD_WEIGHTS_ROWS), scratch);
+                          (unsigned)(last - block * GLYD_WEIGHTS_ROWS), scratch, avx2);
     out += 2 * (last - row) * info.shape.cols;
     row = last;
   }

@@ -10,6 +10,6 @@
 
 glyd_status glyd_weights_decode_info(const uint8_t *in, size_t len, glyd_weights_info *info);
 glyd_status glyd_weights_decode_rows(uint8_t *out, size_t cap, const uint8_t *in, size_t len, uint64_t first_row,
-                                     uint64_t n_rows, void *workspace, size_t workspace_len);
+                                     uint64_t n_rows, void *workspace, size_t workspace_len, int cpu);
 
 #endif

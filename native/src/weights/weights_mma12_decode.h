@@ -9,6 +9,6 @@
 #include "weights/weights_common.h"
 
 /* out: [64][64] weights. CORRUPT when a row of zeros holds anything else. */
-glyd_status glyd_weights_mma12_decode_tile(uint16_t *out, const uint8_t *tile, const uint8_t *bases);
+glyd_status glyd_weights_mma12_decode_tile(uint16_t *out, const uint8_t *tile, const uint8_t *bases, int avx2);
 
 #endif

@@ -8,9 +8,10 @@
 
 #include "weights/weights_common.h"
 
-/* out: [64][128] weights. CORRUPT when escapes and codes disagree, a tier 3
- * code is not in use or a row of zeros holds anything else. */
-glyd_status glyd_weights_tiered_decode_tile(uint16_t *out, const uint8_t *tile, const uint8_t *escapes,
-                                            uint32_t escapes_len, const uint8_t *bases);
+/* Decode a tile into scratch->tile as [64][128] weights; escapes_len is 16 …
+ * GLYD_WEIGHTS_ESCAPE_TILE_MAX. CORRUPT when escapes and codes disagree, a
+ * tier 3 code is not in use or a row of zeros holds anything else. */
+glyd_status glyd_weights_tiered_decode_tile(glyd_weights_scratch *scratch, const uint8_t *tile, const uint8_t *escapes,
+                                            uint32_t escapes_len, const uint8_t *bases, int avx2);
 
 #endif

@@ -39,9 +39,9 @@ void glyd_weights_tiered_encode_tile(uint8_t *tile, uint8_t *escapes, size_t esc
                                      size_t stride, const uint8_t *bases, glyd_weights_scratch *scratch, int avx2) {
   if (avx2) {
     glyd_weights_tile_tiered_avx2(tile, scratch->symbols, src, stride, bases, scratch->exceptions);
-    glyd_weights_tile_escapes_avx2(escapes, escapes_len, scratch->symbols, scratch->codes3);
+    glyd_weights_tile_escapes_avx2(escapes, escapes_len, scratch->symbols, scratch->bytes);
   } else {
     glyd_weights_tile_tiered_scalar(tile, scratch->symbols, src, stride, bases, scratch->exceptions);
-    glyd_weights_tile_escapes_scalar(escapes, escapes_len, scratch->symbols, scratch->codes3);
+    glyd_weights_tile_escapes_scalar(escapes, escapes_len, scratch->symbols, scratch->bytes);
   }
 }
