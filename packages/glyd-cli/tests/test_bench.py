@@ -23,7 +23,7 @@ def test_table(glyd, tmp_path, text):
     for name in ("glyd turbo", "glyd fast", "glyd default", "glyd max", "glyd max T2", "xz -6", "xz -9e", "zlib -6"):
         assert f" {name} " in out
     for module, name in (("zstandard", "zstd -19"), ("lz4", "lz4")):
-        assert (f" {name} " in out) == HAS[module]
+        assert (f"│ {name} " in out) == HAS[module]
     for module, name in (("zstandard", "zstd"), ("lz4", "lz4")):
         assert (f"{name} is not installed here: pip install {module}" in out) == (not HAS[module])
     assert "Pick " in out
