@@ -9,7 +9,7 @@
 
 #define NAME_CAP 120
 #define CONTENT_CAP ((size_t)4 << 20) /* room beyond any content of the files */
-#define FILES_MIN 100                 /* fewer: the folder is not what it should be */
+#define FILES_MIN 400                 /* fewer: the folder is not what it should be */
 
 /* The folder beside this file, or the one named on the command line. */
 static void golden_path(char *path, size_t cap, const char *folder, const char *name) {
