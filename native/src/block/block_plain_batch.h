@@ -26,10 +26,11 @@
 _Static_assert(2 * BATCH + 16 <= GLYD_PLAIN_OVERREAD, "over-read of a batch");
 /* Bytes that the copy loop may read or write past the end of a batch. */
 #define ROOM 128
-/* Means of a batch from which on it copies 32 literals, 64 and 96 match bytes
- * at once: mispredicted branches cost more than stores for nothing. Measured in
+/* Means of a batch from which on it copies 32 or 64 literals, 64 or 96 match
+ * bytes at once: mispredicted branches cost more than stores for nothing. Measured in
  * spec.md. */
 #define LITERAL_32_MEAN 4
+#define LITERAL_64_MEAN 12
 #define MATCH_64_MEAN 16
 #define MATCH_96_MEAN 40
 
@@ -70,6 +71,7 @@ BATCH_INLINE size_t next_long(const uint8_t **longs, const uint8_t *end) {
       copy32(op, lit);                                                    \
     else                                                                  \
       glyd_copy16(op, lit);                                               \
+    if ((LIT) > 32) copy32(op + 32, lit + 32);                            \
     if (GLYD_UNLIKELY(ll > (LIT))) {                                      \
       if (ll == GLYD_PLAIN_LONG) ll = *long_next++;                       \
       for (size_t j = (LIT); j < ll; j += 32) copy32(op + j, lit + j);    \
@@ -136,11 +138,14 @@ BATCH_INLINE glyd_status exec(const glyd_plain_view *view, const int repeat) {
     if (repeat && last > reach) reach = last;
 
     if (GLYD_LIKELY((size_t)(out_end - op) >= total + ROOM && (size_t)(view->readable_end - lit) >= literals + ROOM)) {
+      const size_t matches = total - literals;
       if (GLYD_UNLIKELY(reach > (size_t)(op - view->seg))) {
         COPY_LOOP(16, 32, 1)
-      } else if (total - literals > MATCH_96_MEAN * k) {
+      } else if (literals > LITERAL_64_MEAN * k) {
+        COPY_LOOP(64, 64, 0)
+      } else if (matches > MATCH_96_MEAN * k) {
         COPY_LOOP(32, 96, 0)
-      } else if (total - literals > MATCH_64_MEAN * k) {
+      } else if (matches > MATCH_64_MEAN * k) {
         if (literals > LITERAL_32_MEAN * k) {
           COPY_LOOP(32, 64, 0)
         } else {

@@ -21,7 +21,8 @@
 typedef struct parse_rules {
   unsigned block_log;  /* content bytes of a block */
   unsigned table_log;  /* log of the places in the table, at most */
-  unsigned hash_bytes; /* bytes hashed: the shortest match found */
+  unsigned hash_bytes; /* bytes hashed */
+  unsigned near_min;   /* shortest match, at least hash_bytes */
   unsigned far_min;    /* shortest match from 2^16 bytes back on */
   unsigned skip_log;   /* misses before the stride grows by one */
   int lazy;            /* look one position further */
@@ -29,15 +30,15 @@ typedef struct parse_rules {
   uint32_t window;     /* longest distance */
 } parse_rules;
 
-static const parse_rules rules_turbo = {17, 14, 8, 8, 5, 0, 0, 65535};
-static const parse_rules rules_fast = {17, 13, 7, 7, 5, 0, 0, 65535};
-static const parse_rules rules_fast_6 = {17, 13, 6, 6, 5, 0, 0, 65535};
-static const parse_rules rules_default = {17, 15, 6, 7, 5, 1, 1, (1u << 18) - 1};
+static const parse_rules rules_turbo = {17, 14, 8, 12, 12, 5, 0, 0, 65535};
+static const parse_rules rules_fast = {17, 13, 7, 7, 7, 5, 0, 0, 65535};
+static const parse_rules rules_fast_6 = {17, 13, 6, 6, 6, 5, 0, 0, 65535};
+static const parse_rules rules_default = {17, 15, 6, 6, 7, 5, 1, 1, (1u << 18) - 1};
 
 /* For content that would be mostly literals, and for small inputs: shorter
  * matches help it, and it is read fast enough to afford them. */
-static const parse_rules rules_default_5 = {17, 15, 5, 6, 7, 1, 1, (1u << 18) - 1};
-static const parse_rules rules_default_4 = {17, 15, 4, 6, 7, 1, 1, (1u << 18) - 1};
+static const parse_rules rules_default_5 = {17, 15, 5, 5, 6, 7, 1, 1, (1u << 18) - 1};
+static const parse_rules rules_default_4 = {17, 15, 4, 4, 6, 7, 1, 1, (1u << 18) - 1};
 
 static const parse_rules *rules_of(int level) {
   return level <= GLYD_LEVEL_TURBO ? &rules_turbo : level == GLYD_LEVEL_FAST ? &rules_fast : &rules_default;
@@ -184,7 +185,7 @@ GLYD_INLINE void parse_block(const parse_rules *rules, planes *p, const parse_st
         ip += better & 1;
       }
       if (m == 16) m += glyd_bucket_count(ip + 16, ip + 16 - d, to);
-      if (m < (d < 65536 ? rules->hash_bytes : rules->far_min)) {
+      if (m < (d < 65536 ? rules->near_min : rules->far_min)) {
         ip++;
         continue;
       }
