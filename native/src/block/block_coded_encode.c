@@ -67,6 +67,7 @@ static int choose_lengths(const glyd_sequence *seqs, size_t n, uint8_t lengths[G
   for (size_t i = 0; i < n; i++) counts[seqs[i].length < GLYD_CODED_LONG ? seqs[i].length : GLYD_CODED_LONG]++;
   uint32_t escapes = 0, covered = 0;
   for (unsigned l = GLYD_CODED_ESCAPE_BASE; l <= GLYD_CODED_LONG; l++) escapes += counts[l];
+  if (escapes <= (uint32_t)n / 32 + 32) return 0;
   /* keys: count << 8 | (255 - length): of equal counts the shorter length */
   uint32_t top[GLYD_CODED_LENGTHS];
   memset(top, 0, sizeof top);

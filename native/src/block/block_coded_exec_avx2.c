@@ -177,20 +177,31 @@ TARGET_INLINE int copy_batch(const int wide, const int checked, const batch *b, 
   return 1;
 }
 
-/* Near the end of the output: nothing is written past a sequence. */
-static int copy_batch_exact(const batch *b, size_t k, uint8_t **op_at, const uint8_t **lit_at, const uint32_t *longs,
-                            const uint8_t *segment) {
+/* Near the end of the output, which is out_end: a sequence with room behind it
+ * is still copied in pieces, others byte by byte. */
+TARGET static int copy_batch_exact(const batch *b, size_t k, uint8_t **op_at, const uint8_t **lit_at,
+                                   const uint32_t *longs, const uint8_t *segment, const uint8_t *out_end) {
   uint8_t *op = *op_at;
   const uint8_t *lit = *lit_at;
   for (size_t i = 0; i < k; i++) {
     size_t ll = b->literals[i], ml = b->match[i], off = b->offset[i];
     if (ll == GLYD_CODED_LONG) ll = *longs++;
     if (ml == GLYD_CODED_LONG) ml = *longs++;
-    memcpy(op, lit, ll);
-    op += ll;
-    lit += ll;
-    if (off > (size_t)(op - segment)) return 0;
-    for (size_t j = 0; j < ml; j++) op[j] = op[(ptrdiff_t)j - (ptrdiff_t)off];
+    if (off > (size_t)(op - segment) + ll) return 0;
+    if ((size_t)(out_end - op) >= ll + ml + ROOM) {
+      for (size_t c = 0; c < ll; c += 16) glyd_copy16(op + c, lit + c);
+      op += ll;
+      lit += ll;
+      if (off >= 16)
+        for (size_t c = 0; c < ml; c += 16) glyd_copy16(op + c, op + c - off);
+      else
+        copy_match_near(op, off, ml);
+    } else {
+      for (size_t c = 0; c < ll; c++) op[c] = lit[c];
+      op += ll;
+      lit += ll;
+      for (size_t c = 0; c < ml; c++) op[c] = op[(ptrdiff_t)c - (ptrdiff_t)off];
+    }
     op += ml;
   }
   *op_at = op;
@@ -323,7 +334,7 @@ TARGET glyd_status glyd_coded_exec_avx2(const glyd_coded_planes *planes, uint32_
         ok = copy_batch(0, 1, &b, k, &op, &lit, longs, segment);
       }
     } else {
-      ok = copy_batch_exact(&b, k, &op, &lit, longs, segment);
+      ok = copy_batch_exact(&b, k, &op, &lit, longs, segment, out_end);
     }
     if (!ok) return GLYD_E_CORRUPT;
   }

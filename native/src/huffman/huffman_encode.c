@@ -13,6 +13,11 @@ _Static_assert(GLYD_HUFFMAN_LENGTHS_BYTES * 8 >= 256 * 21, "lengths alone must f
 #define LENGTHS_BUFFER (GLYD_HUFFMAN_LENGTHS_BYTES + 1024)
 
 void glyd_huffman_count(const uint8_t *in, size_t n, uint32_t counts[256]) {
+  if (n < 512) { /* small planes: clearing and adding up would cost more than counting */
+    memset(counts, 0, 256 * sizeof *counts);
+    for (size_t i = 0; i < n; i++) counts[in[i]]++;
+    return;
+  }
   /* Four tables: equal neighbours would otherwise wait for each other's store. */
   uint32_t part[4][256];
   memset(part, 0, sizeof part);
