@@ -32,7 +32,7 @@ def test_file_size_limit(glyd, tmp_path, noise, verb, name, older, remove):
     before = sorted(os.listdir(tmp_path))
     content = (tmp_path / name).read_bytes()
     err = glyd.fail(*verb, *remove, "-f", "-q", name, "-o", "out", code=2, fsize=64 << 10)
-    assert err.startswith("glyd: out: write failed after ")
+    assert err.startswith("glyd: out: write failed after 65536 bytes: ")
     assert "limit" in err
     assert sorted(os.listdir(tmp_path)) == before
     assert (tmp_path / name).read_bytes() == content

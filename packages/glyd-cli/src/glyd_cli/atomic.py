@@ -100,9 +100,15 @@ class FileTarget:
             if self._sparse:
                 self._write_sparse(data)
             else:
-                self.written += write_all(self._fd, data)
+                self._write_data(data)
         except OSError as error:
             raise write_error(self.name, error, self.written) from error
+
+    def _write_data(self, data: memoryview) -> None:
+        while data:
+            n = write_some(self._fd, data)
+            self.written += n
+            data = data[n:]
 
     def _write_sparse(self, data: memoryview) -> None:
         start = 0  # of data that is not written yet
@@ -113,13 +119,13 @@ class FileTarget:
             if data[at] or data[end - 1] or data[at:end].tobytes() != _ZEROS:
                 at = end
                 continue
-            self.written += write_all(self._fd, data[start:at])
+            self._write_data(data[start:at])
             while end + HOLE_NBYTES <= len(data) and data[end : end + HOLE_NBYTES].tobytes() == _ZEROS:
                 end += HOLE_NBYTES
             os.lseek(self._fd, end - at, os.SEEK_CUR)
             self.written += end - at
             start = at = end
-        self.written += write_all(self._fd, data[start:])
+        self._write_data(data[start:])
 
     def commit(self) -> None:
         """Give the file its permissions, times and name.
@@ -239,15 +245,13 @@ def status_of(name: str, folder: int | None = None) -> os.stat_result | None:
         raise FileError(name, f"cannot look at: {os_reason(error)}") from error
 
 
-def write_all(fd: int, data: memoryview) -> int:
-    """Write all of data, also where it takes several calls; return its bytes."""
-    done = 0
-    while done < len(data):
+def write_some(fd: int, data: memoryview) -> int:
+    """Write data, perhaps not all of it; return the bytes written."""
+    while True:
         try:
-            done += os.write(fd, data[done:])
+            return os.write(fd, data)
         except BlockingIOError:  # a pipe or terminal that somebody set to O_NONBLOCK
             select.select([], [fd], [])
-    return done
 
 
 def _sync_folder(path: str) -> None:

@@ -15,7 +15,7 @@ import stat
 import time
 from typing import TYPE_CHECKING, Protocol
 
-from glyd_cli.atomic import FileTarget, already_exists, close_quietly, is_same, same_file, status_of, write_all
+from glyd_cli.atomic import FileTarget, already_exists, close_quietly, is_same, same_file, status_of, write_some
 from glyd_cli.errors import FileError, os_reason, write_error
 from glyd_cli.sources import descriptor_of
 
@@ -83,7 +83,10 @@ class StreamTarget:
     def write(self, data: memoryview) -> None:
         """Write all of data."""
         try:
-            self.written += write_all(self._fd, data)
+            while data:
+                n = write_some(self._fd, data)
+                self.written += n
+                data = data[n:]
         except OSError as error:
             raise write_error(self.name, error, self.written) from error
 
