@@ -236,16 +236,15 @@ def build(session: nox.Session) -> None:
     steps.finish()
 
 
-def _pytest(session: nox.Session, name: str, *options: str) -> None:
-    """Install a package's wheel and run its tests from outside the source tree."""
-    session.install(*map(str, wheels_for(session, name)))
+def _pytest(session: nox.Session, name: str, file: str = "", extra: str = "") -> None:
+    """Install a package's wheel, with an extra if named, and run its tests from outside the source tree."""
+    *needed, own = wheels_for(session, name)
+    session.install(*map(str, needed), f"{own}{extra}")
     install_tools(session, "pytest", "hypothesis")
-    tests = ROOT / "packages" / f"glyd-{name}" / "tests"
-    session.chdir(session.create_tmp())
-    session.run(
-        "python", "-I", "-m", "pytest", "-p", "no:cacheprovider", "--import-mode=importlib", *options, str(tests),
-        *session.posargs,
-    )  # fmt: skip
+    tests = ROOT / "packages" / f"glyd-{name}" / "tests" / file
+    command = ("python", "-I", "-m", "pytest", "-p", "no:cacheprovider", "--import-mode=importlib")
+    with session.chdir(session.create_tmp()):
+        session.run(*command, str(tests), *session.posargs)
 
 
 @nox.session(reuse_venv=False)
@@ -256,8 +255,10 @@ def tests_codec(session: nox.Session) -> None:
 
 @nox.session(reuse_venv=False)
 def tests_cli(session: nox.Session) -> None:
-    """Test glyd-cli from its wheel."""
+    """Test glyd-cli from its wheel, then its benchmarks once more with their extra."""
     _pytest(session, "cli")
+    if not session.posargs:
+        _pytest(session, "cli", file="test_bench.py", extra="[bench]")
 
 
 # ---- native ----------------------------------------------------------------
