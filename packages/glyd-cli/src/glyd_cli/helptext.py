@@ -16,8 +16,8 @@ USAGE
 
 LEVELS
   -t, --turbo        read as fast as memory allows
-  -1, --fast         write as fast as lz4
-      --default      fewer bytes than lz4, still read faster (the default)
+  -1, --fast         write about as fast as lz4
+      --default      fewer bytes than lz4 at its speed (the default)
   -9, --max          fewest bytes: for what is read more often than written
       --long         with --max: find repeats up to 128 MiB apart; each thread
                      then takes several hundred MiB
