@@ -61,39 +61,51 @@ BATCH_INLINE size_t next_long(const uint8_t **longs, const uint8_t *end) {
   return (size_t)v + GLYD_PLAIN_LONG;
 }
 
+/* Short matches are copied as two pieces of 16 bytes, which serves offsets from
+ * 16 on without a branch; long ones by 32. */
+#define NEAR(WIDE) ((WIDE) > 32 ? 32 : 16)
+BATCH_INLINE void copy_piece(uint8_t *d, const uint8_t *s, const unsigned near) {
+  if (near == 32) {
+    copy32(d, s);
+  } else {
+    glyd_copy16(d, s);
+    glyd_copy16(d + 16, s + 16);
+  }
+}
+
 /* One batch of the copy loop. LIT, WIDE: bytes of literals and of a match copied
  * at once; CHECK: offsets may reach before the segment. */
-#define COPY_LOOP(LIT, WIDE, CHECK)                                       \
-  for (size_t i = 0; i < k; i++) {                                        \
-    size_t ll = b.ll[i], ml = b.ml[i], off = b.off[i];                    \
-    if (repeat) last = off = off ? off : last;                            \
-    if ((LIT) > 16)                                                       \
-      copy32(op, lit);                                                    \
-    else                                                                  \
-      glyd_copy16(op, lit);                                               \
-    if ((LIT) > 32) copy32(op + 32, lit + 32);                            \
-    if (GLYD_UNLIKELY(ll > (LIT))) {                                      \
-      if (ll == GLYD_PLAIN_LONG) ll = *long_next++;                       \
-      for (size_t j = (LIT); j < ll; j += 32) copy32(op + j, lit + j);    \
-    }                                                                     \
-    op += ll;                                                             \
-    lit += ll;                                                            \
-    if ((CHECK) && off > (size_t)(op - view->seg)) return GLYD_E_CORRUPT; \
-    const uint8_t *m = op - off;                                          \
-    if (GLYD_UNLIKELY(off < 32)) {                                        \
-      if (ml == GLYD_PLAIN_LONG) ml = *long_next++;                       \
-      copy_near(op, off, ml);                                             \
-      op += ml;                                                           \
-      continue;                                                           \
-    }                                                                     \
-    copy32(op, m);                                                        \
-    if ((WIDE) > 32) copy32(op + 32, m + 32);                             \
-    if ((WIDE) > 64) copy32(op + 64, m + 64);                             \
-    if (GLYD_UNLIKELY(ml > (WIDE))) {                                     \
-      if (ml == GLYD_PLAIN_LONG) ml = *long_next++;                       \
-      for (size_t j = (WIDE); j < ml; j += 32) copy32(op + j, m + j);     \
-    }                                                                     \
-    op += ml;                                                             \
+#define COPY_LOOP(LIT, WIDE, CHECK)                                                   \
+  for (size_t i = 0; i < k; i++) {                                                    \
+    size_t ll = b.ll[i], ml = b.ml[i], off = b.off[i];                                \
+    if (repeat) last = off = off ? off : last;                                        \
+    if ((LIT) > 16)                                                                   \
+      copy32(op, lit);                                                                \
+    else                                                                              \
+      glyd_copy16(op, lit);                                                           \
+    if ((LIT) > 32) copy32(op + 32, lit + 32);                                        \
+    if (GLYD_UNLIKELY(ll > (LIT))) {                                                  \
+      if (ll == GLYD_PLAIN_LONG) ll = *long_next++;                                   \
+      for (size_t j = (LIT); j < ll; j += 32) copy32(op + j, lit + j);                \
+    }                                                                                 \
+    op += ll;                                                                         \
+    lit += ll;                                                                        \
+    if ((CHECK) && off > (size_t)(op - view->seg)) return GLYD_E_CORRUPT;             \
+    const uint8_t *m = op - off;                                                      \
+    if (GLYD_UNLIKELY(off < NEAR(WIDE))) {                                            \
+      if (ml == GLYD_PLAIN_LONG) ml = *long_next++;                                   \
+      copy_near(op, off, ml);                                                         \
+      op += ml;                                                                       \
+      continue;                                                                       \
+    }                                                                                 \
+    copy_piece(op, m, NEAR(WIDE));                                                    \
+    if ((WIDE) > 32) copy32(op + 32, m + 32);                                         \
+    if ((WIDE) > 64) copy32(op + 64, m + 64);                                         \
+    if (GLYD_UNLIKELY(ml > (WIDE))) {                                                 \
+      if (ml == GLYD_PLAIN_LONG) ml = *long_next++;                                   \
+      for (size_t j = (WIDE); j < ml; j += 32) copy_piece(op + j, m + j, NEAR(WIDE)); \
+    }                                                                                 \
+    op += ml;                                                                         \
   }
 
 BATCH_INLINE glyd_status exec(const glyd_plain_view *view, const int repeat) {
