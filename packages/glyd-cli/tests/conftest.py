@@ -76,7 +76,8 @@ def text():
     """300 KB that compress well but not to nothing."""
     rng = random.Random(1)
     words = [bytes(rng.choices(b"abcdefghij", k=rng.randint(2, 9))) for _ in range(500)]
-    return b" ".join(rng.choices(words, k=50000))[:300_000]
+    sentences = [b" ".join(rng.choices(words, k=8)) for _ in range(200)]  # long enough for the matches of every level
+    return b" ".join(rng.choice(sentences) + b"," + rng.choice(words) for _ in range(7000))[:300_000]
 
 
 @pytest.fixture(scope="session")
