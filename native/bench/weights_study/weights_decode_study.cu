@@ -4,7 +4,7 @@
  * How fast can each candidate exponent code be decoded on the GPU? Packed
  * tiles come through a bulk-copy ring into shared memory, warps rebuild the
  * bf16 pairs in registers (tensor-core A fragment order) and fold them into a
- * checksum. Every kernel also runs once in store mode, compared with the
+ * checksum (-DPRODUCT=1: feed them to mma.sync). Every kernel also runs once in store mode, compared with the
  * original weights bit for bit.
  *
  *   nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a \
@@ -133,6 +133,15 @@ __device__ __forceinline__ void join(uint32_t s, uint32_t t, uint32_t *o) {
   uint32_t l = pick(s, t, 0x7F7F7F7Fu), h = pick(t, s, 0x7F7F7F7Fu);
   o[0] = prmt(l, h, 0x5140);
   o[1] = prmt(l, h, 0x7362);
+}
+#ifndef PRODUCT
+#define PRODUCT 0
+#endif
+constexpr bool kProduct = PRODUCT; /* one mma.sync for every 8 weights of a thread instead of the checksum */
+__device__ __forceinline__ void mma(float *d, const uint32_t *a, uint32_t b0, uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 /* 256 rows of 256 bytes: one copy of an entry of table 1 for every bank, then one of table 2. A row's address is one PRMT: byte 0 lane * 4, byte 1 the index */
 constexpr int kTable = 256 * 256;
@@ -333,6 +342,8 @@ __global__ void __launch_bounds__(NG * 128 + 32, 1) decode_kernel(const Par p) {
   } else {
     const int group = warp >> 2, tid = threadIdx.x & 127;
     uint32_t acc = 0;
+    float d[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+    const uint32_t b0 = 0x3F803F80u + lane, b1 = 0x3F003F80u + lane;
     for (int i = group; i < n; i += NG) {
       const int s = i % S;
       const uint32_t st = ring + s * p.slot;
@@ -345,13 +356,19 @@ __global__ void __launch_bounds__(NG * 128 + 32, 1) decode_kernel(const Par p) {
         });
       } else {
         slab<CODE>(st, st + p.fixed, tid, p.c, [&](int, const uint32_t *w) {
+          if constexpr (kProduct && CODE != READ) {
+            mma(d, w, b0, b1);
+            mma(d + 4, w + 4, b0, b1);
+          } else {
 #pragma unroll
-          for (int k = 0; k < 8; k += 2) acc = lop3<0x96>(acc, w[k], w[k + 1]);
+            for (int k = 0; k < 8; k += 2) acc = lop3<0x96>(acc, w[k], w[k + 1]);
+          }
         });
       }
       __syncwarp();
       if (lane == 0) mb_arrive(bars + 16 * s + 8);
     }
+    for (int k = 0; k < 8; k++) acc ^= __float_as_uint(d[k]);
     if (acc == 0x12345678u) p.out[0] = acc;
   }
 }

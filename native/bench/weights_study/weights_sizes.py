@@ -4,6 +4,7 @@
 
 ``weights_sizes.py LIBGLYD.so [MODEL.safetensors]``: every matrix of the model, rounded to bf16, and random
 matrices, as candidate codes (computed) and as mma12 and tiered packs (packed, unpacked and compared).
+``weights_sizes.py LIBGLYD.so --write DIR MODEL.safetensors``: packs and matrices for ``weights_pack_check``.
 """
 
 from __future__ import annotations
@@ -96,8 +97,8 @@ def pair_bits(w: np.ndarray, n: int) -> float:
     return 8 + (n + (1 - covered) * 8) / 2 + (1 - common) * EXCEPTION_BITS
 
 
-def packed_bits(lib: ctypes.CDLL, w: np.ndarray, layout: int) -> tuple[int, int]:
-    """Pack, unpack, compare; bytes and exceptions. A matrix that does not pay counts as bf16."""
+def pack(lib: ctypes.CDLL, w: np.ndarray, layout: int) -> np.ndarray:
+    """Pack, unpack, compare; gives the pack, empty when it does not pay."""
     w = np.ascontiguousarray(w)
     shape = Shape(layout, *w.shape)
     out = np.zeros(max(1, lib.glyd_weights_pack_bound(ctypes.byref(shape))), np.uint8)
@@ -117,7 +118,7 @@ def packed_bits(lib: ctypes.CDLL, w: np.ndarray, layout: int) -> tuple[int, int]
     if status != 0:
         raise RuntimeError(f"packing failed with status {status}")
     if size.value == 0:
-        return w.nbytes, 0
+        return out[:0]
     back = np.zeros_like(w)
     status = lib.glyd_weights_unpack_rows(
         ctypes.c_void_p(back.ctypes.data),
@@ -132,7 +133,7 @@ def packed_bits(lib: ctypes.CDLL, w: np.ndarray, layout: int) -> tuple[int, int]
     )
     if status != 0 or not np.array_equal(back, w):
         raise RuntimeError(f"a {w.shape} matrix did not come back, status {status}")
-    return size.value, int(out[40:48].view(np.uint64)[0])
+    return out[: size.value].copy()
 
 
 def report(lib: ctypes.CDLL, name: str, ws: list[np.ndarray]) -> None:
@@ -150,11 +151,29 @@ def report(lib: ctypes.CDLL, name: str, ws: list[np.ndarray]) -> None:
         print(f"  base a {'row' if per_row else 'matrix'}: " + ", ".join(cells))
     print("  pairs: " + ", ".join(f"{k} bits {mean(lambda w, k=k: pair_bits(w, k)):.3f}" for k in (4, 5, 6)))
     for layout, label in ((1, "mma12"), (2, "tiered")):
-        done = [packed_bits(lib, w, layout) for w in ws]
-        size, exceptions = (sum(x) for x in zip(*done, strict=True))
+        done = [(w, pack(lib, w, layout)) for w in ws]
+        size = sum(p.nbytes or w.nbytes for w, p in done)  # what does not pay stays bf16
+        exceptions = sum(int(p[40:48].view(np.uint64)[0]) for _, p in done if p.size)
         print(
             f"  packed {label}: {8 * size / n:.3f} bits a weight, {exceptions} exceptions ({100 * exceptions / n:.4f}%)"
         )
+
+
+def write(lib: ctypes.CDLL, folder: Path, model: Path) -> None:
+    """Write packs and their matrices: some of the model, and odd shapes with zeros and special values."""
+    rng = np.random.default_rng(2)
+    ws = [w for w in matrices(model) if 100_000 < w.size < 1_000_000][:6]
+    odd = to_bf16(rng.standard_normal((577, 1000)) * 0.02)
+    places = rng.integers(0, odd.size, 3000)
+    odd.ravel()[places] = rng.integers(0, 65536, 3000)
+    odd.ravel()[places[::3]] = 0x8000
+    odd[7] = 0
+    ws.append(odd)
+    folder.mkdir(parents=True, exist_ok=True)
+    for i, w in enumerate(ws):
+        w.tofile(folder / f"{i}.bf16")
+        for layout, label in ((1, "mma12"), (2, "tiered")):
+            pack(lib, w, layout).tofile(folder / f"{i}.{label}")
 
 
 def main() -> None:
@@ -162,6 +181,9 @@ def main() -> None:
     lib = ctypes.CDLL(sys.argv[1])
     lib.glyd_weights_pack_bound.restype = ctypes.c_uint64
     lib.glyd_weights_workspace.restype = ctypes.c_size_t
+    if sys.argv[2:3] == ["--write"]:
+        write(lib, Path(sys.argv[3]), Path(sys.argv[4]))
+        return
     rng = np.random.default_rng(1)
     for path in sys.argv[2:]:
         report(lib, Path(path).name, list(matrices(Path(path))))
