@@ -30,7 +30,7 @@ typedef struct parse_rules {
   uint32_t window;     /* longest distance */
 } parse_rules;
 
-static const parse_rules rules_turbo = {17, 14, 8, 12, 12, 5, 0, 0, 65535};
+static const parse_rules rules_turbo = {17, 14, 8, 14, 14, 5, 0, 0, 65535};
 static const parse_rules rules_fast = {17, 13, 7, 7, 7, 5, 0, 0, 65535};
 static const parse_rules rules_fast_6 = {17, 13, 6, 6, 6, 5, 0, 0, 65535};
 static const parse_rules rules_default = {17, 15, 6, 6, 7, 5, 1, 1, (1u << 18) - 1};
