@@ -118,7 +118,7 @@ int main(int argc, char **argv) {
         const size_t part = len - i * segment < segment ? len - i * segment : segment;
         if (raw[i])
           memcpy(back + i * segment, out + at, part);
-        else if (glyd_lz_decode(cpu, decoder, back + i * segment, part, out + at, size[i]) != GLYD_OK) {
+        else if (glyd_lz_decode(cpu, decoder, back + i * segment, part, out + at, size[i], NULL) != GLYD_OK) {
           printf("%s: segment %zu does not decode\n", argv[arg], i);
           return 3;
         }

@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   for (int i = 0; i < 2; i++) {
     out[i] = malloc(len);
     if (!out[i]) abort();
-    status[i] = glyd_lz_decode(i == 0 ? glyd_cpu_features() : GLYD_CPU_SCALAR, workspace, out[i], len, in, size);
+    status[i] = glyd_lz_decode(i == 0 ? glyd_cpu_features() : GLYD_CPU_SCALAR, workspace, out[i], len, in, size, NULL);
   }
   FUZZ_CHECK((status[0] == GLYD_OK) == (status[1] == GLYD_OK));
   FUZZ_CHECK(status[0] != GLYD_OK || memcmp(out[0], out[1], len) == 0);

@@ -31,7 +31,7 @@ static glyd_status decode(const uint8_t *in, size_t len, uint8_t *out, size_t ou
   memcpy(from.p, in, len);
   for (unsigned v = 0; v < n_variants; v++) {
     to[v] = guarded_new(out_len, (int)(v + test_below(2)) & 1);
-    glyd_status status = glyd_lz_decode(variants[v], workspace, to[v].p, out_len, from.p, len);
+    glyd_status status = glyd_lz_decode(variants[v], workspace, to[v].p, out_len, from.p, len, NULL);
     if (v == 0)
       first = status;
     else

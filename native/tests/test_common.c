@@ -16,11 +16,40 @@
 
 static uint8_t bytes[100003];
 
+/* Data that comes into being step by step, by other hands or by the pass itself. */
+static void check_pass(unsigned cpu, size_t len, uint64_t want) {
+  static uint8_t made[sizeof bytes];
+  const size_t steps[] = {1, 64, 1023, 1024, 1025, 65536, sizeof bytes};
+  uint64_t seed = len + 1;
+  for (unsigned k = 0; k < 16; k++) {
+    const unsigned copies = k & 1; /* every second time, of all steps */
+    memset(made, 0xA5, sizeof made);
+    glyd_checksum_pass pass;
+    glyd_checksum_pass_begin(&pass, cpu, made, len);
+    for (size_t at = 0; at < len;) {
+      size_t n = k < 14 ? steps[k / 2] : 1 + test_random(&seed) % 3000;
+      if (n > len - at) n = len - at;
+      if (copies || (k == 14 && n % 2)) {
+        glyd_checksum_pass_copy(&pass, made + at, bytes + at, at, n);
+      } else {
+        memcpy(made + at, bytes + at, n);
+        if (n % 3) glyd_checksum_pass_advance(&pass, at + n);
+      }
+      at += n;
+    }
+    TEST_AT("length %zu in one pass, variant %u, way %u", len, cpu, k);
+    CHECK_EQ(glyd_checksum_pass_end(&pass), want);
+    CHECK(memcmp(made, bytes, len) == 0);
+    CHECK(len == sizeof made || made[len] == 0xA5);
+  }
+}
+
 static void check_hash(size_t len, uint64_t want) {
   const unsigned variants[] = {GLYD_CPU_SCALAR, glyd_cpu_select(GLYD_CPU_CHOICE_AVX2), glyd_cpu_features()};
   for (unsigned i = 0; i < 3; i++) {
     TEST_AT("length %zu, variant %u", len, variants[i]);
     CHECK_EQ(glyd_checksum_xxh3(variants[i], bytes, len), want);
+    check_pass(variants[i], len, want);
   }
   uint64_t seed = len + 1;
   const size_t steps[] = {1, 63, 64, 65, 255, 256, 257, 5000};

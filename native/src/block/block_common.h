@@ -31,7 +31,8 @@ typedef struct glyd_lz_config {
  *
  * block_decode.h ---------------------------------------------------------
  * size_t glyd_lz_decode_workspace(void);             constant, at most 1 MiB - 64 KiB
- * glyd_status glyd_lz_decode(unsigned cpu, void *workspace, uint8_t *out, size_t out_len, const uint8_t *in, size_t in_len);
+ * glyd_status glyd_lz_decode(unsigned cpu, void *workspace, uint8_t *out, size_t out_len, const uint8_t *in, size_t in_len,
+ *                            glyd_checksum_pass *pass);   pass: hashed block by block, or NULL
  *   decode one payload into exactly out_len bytes. Reads only in[0..in_len), writes only out[0..out_len):
  *   neighbours of out may be in use by other threads.
  */

@@ -5,6 +5,7 @@
 
 #include "block/block_coded_decode.h"
 #include "block/block_plain_decode.h"
+#include "common/checksum.h"
 #include "common/mem.h"
 
 /* Plain blocks use what coded blocks do not carry: both may be in a segment. */
@@ -17,7 +18,7 @@ size_t glyd_lz_decode_workspace(void) {
 }
 
 glyd_status glyd_lz_decode(unsigned cpu, void *workspace, uint8_t *out, size_t out_len, const uint8_t *in,
-                           size_t in_len) {
+                           size_t in_len, glyd_checksum_pass *pass) {
   const uint8_t *ip = in, *const in_end = in + in_len;
   uint8_t *op = out, *const out_end = out + out_len;
   int coded = 0; /* a coded block was met */
@@ -34,7 +35,10 @@ glyd_status glyd_lz_decode(unsigned cpu, void *workspace, uint8_t *out, size_t o
     switch (type) {
     case GLYD_BLOCK_RAW:
       if (body != size || flags != 0) return GLYD_E_CORRUPT;
-      memcpy(op, ip, (size_t)size);
+      if (pass != NULL)
+        glyd_checksum_pass_copy(pass, op, ip, (size_t)(op - out), (size_t)size);
+      else
+        memcpy(op, ip, (size_t)size);
       break;
     case GLYD_BLOCK_FILL:
       if (body != 1 || flags != 0) return GLYD_E_CORRUPT;
@@ -54,6 +58,7 @@ glyd_status glyd_lz_decode(unsigned cpu, void *workspace, uint8_t *out, size_t o
     if (status != GLYD_OK) return status;
     op += size;
     ip += body;
+    if (pass != NULL) glyd_checksum_pass_advance(pass, (size_t)(op - out));
   }
   return ip == in_end ? GLYD_OK : GLYD_E_CORRUPT;
 }

@@ -28,6 +28,12 @@
 #define LAST_KEY (SECRET_SIZE - STRIPE - 7u)
 #define MERGE_KEY 11u
 
+/* Bytes copied before they are hashed. On a Zen 5 core with 1 MiB of L2, 4 MiB
+ * copied: 32.9 GB/s without a hash, 32.3 with pieces of 128 KiB, 31.0 of 64 KiB,
+ * 19.1 as one piece. One loop that stores what it hashes: 17.7, or 30.7 with
+ * stores past the cache, which every later reader pays for. */
+#define COPY_PIECE ((size_t)128 << 10)
+
 _Static_assert(BLOCK == 1024, "XXH3 mixes its lanes once a KiB with the default secret");
 
 static const uint8_t secret[] = {
@@ -137,17 +143,11 @@ static uint64_t merge(const uint64_t *acc, uint64_t len) {
   return avalanche_xxh3(h);
 }
 
-/* The lanes after all stripes of len > 240 bytes. */
-static void lanes_scalar(uint64_t *acc, const uint8_t *in, size_t len) {
-  const size_t blocks = (len - 1) / BLOCK;
-  const uint8_t *p = in;
-  for (size_t b = 0; b < blocks; b++, p += BLOCK) {
-    for (size_t s = 0; s < BLOCK_STRIPES; s++) accumulate(acc, p + s * STRIPE, 8 * s);
+static void hash_scalar(uint64_t *acc, const uint8_t *in, size_t blocks) {
+  for (size_t b = 0; b < blocks; b++, in += BLOCK) {
+    for (size_t s = 0; s < BLOCK_STRIPES; s++) accumulate(acc, in + s * STRIPE, 8 * s);
     scramble(acc);
   }
-  const size_t stripes = (size_t)(in + len - 1 - p) / STRIPE;
-  for (size_t s = 0; s < stripes; s++) accumulate(acc, p + s * STRIPE, 8 * s);
-  accumulate(acc, in + len - STRIPE, LAST_KEY);
 }
 
 #if defined(__x86_64__)
@@ -170,28 +170,18 @@ __attribute__((target("avx2"))) static inline __m256i scramble256(__m256i acc, _
   return _mm256_add_epi64(_mm256_mul_epu32(v, prime), _mm256_slli_epi64(hi, 32));
 }
 
-__attribute__((target("avx2"))) static void lanes_avx2(uint64_t *acc, const uint8_t *in, size_t len) {
+__attribute__((target("avx2"))) static void hash_avx2(uint64_t *acc, const uint8_t *in, size_t blocks) {
   __m256i a0 = load256(acc);
   __m256i a1 = load256(acc + 4);
-  const size_t blocks = (len - 1) / BLOCK;
-  const uint8_t *p = in;
   for (size_t b = 0; b < blocks; b++) {
-    for (size_t s = 0; s < BLOCK_STRIPES; s++, p += STRIPE) {
-      _mm_prefetch((const char *)p + 1024, _MM_HINT_T0);
-      a0 = step256(a0, load256(p), load256(secret + 8 * s));
-      a1 = step256(a1, load256(p + 32), load256(secret + 8 * s + 32));
+    for (size_t s = 0; s < BLOCK_STRIPES; s++, in += STRIPE) {
+      _mm_prefetch((const char *)in + 1024, _MM_HINT_T0);
+      a0 = step256(a0, load256(in), load256(secret + 8 * s));
+      a1 = step256(a1, load256(in + 32), load256(secret + 8 * s + 32));
     }
     a0 = scramble256(a0, load256(secret + SCRAMBLE_KEY));
     a1 = scramble256(a1, load256(secret + SCRAMBLE_KEY + 32));
   }
-  const size_t stripes = (size_t)(in + len - 1 - p) / STRIPE;
-  for (size_t s = 0; s < stripes; s++, p += STRIPE) {
-    a0 = step256(a0, load256(p), load256(secret + 8 * s));
-    a1 = step256(a1, load256(p + 32), load256(secret + 8 * s + 32));
-  }
-  p = in + len - STRIPE;
-  a0 = step256(a0, load256(p), load256(secret + LAST_KEY));
-  a1 = step256(a1, load256(p + 32), load256(secret + LAST_KEY + 32));
   _mm256_storeu_si256((__m256i *)acc, a0);
   _mm256_storeu_si256((__m256i *)(acc + 4), a1);
 }
@@ -204,47 +194,82 @@ __attribute__((target("avx512f"))) static inline __m512i step512(__m512i acc, co
       acc, _mm512_add_epi64(product, _mm512_shuffle_epi32(data, (_MM_PERM_ENUM)_MM_SHUFFLE(1, 0, 3, 2))));
 }
 
-__attribute__((target("avx512f"))) static void lanes_avx512(uint64_t *acc, const uint8_t *in, size_t len) {
+__attribute__((target("avx512f"))) static void hash_avx512(uint64_t *acc, const uint8_t *in, size_t blocks) {
   const __m512i prime = _mm512_set1_epi64((long long)PRIME32_1);
   __m512i a = _mm512_loadu_si512(acc);
-  const size_t blocks = (len - 1) / BLOCK;
-  const uint8_t *p = in;
   for (size_t b = 0; b < blocks; b++) {
-    for (size_t s = 0; s < BLOCK_STRIPES; s++, p += STRIPE) {
-      _mm_prefetch((const char *)p + 1024, _MM_HINT_T0);
-      a = step512(a, p, secret + 8 * s);
+    for (size_t s = 0; s < BLOCK_STRIPES; s++, in += STRIPE) {
+      _mm_prefetch((const char *)in + 1024, _MM_HINT_T0);
+      a = step512(a, in, secret + 8 * s);
     }
     const __m512i v =
         _mm512_xor_si512(_mm512_xor_si512(a, _mm512_srli_epi64(a, 47)), _mm512_loadu_si512(secret + SCRAMBLE_KEY));
     const __m512i hi = _mm512_mul_epu32(_mm512_srli_epi64(v, 32), prime);
     a = _mm512_add_epi64(_mm512_mul_epu32(v, prime), _mm512_slli_epi64(hi, 32));
   }
-  const size_t stripes = (size_t)(in + len - 1 - p) / STRIPE;
-  for (size_t s = 0; s < stripes; s++, p += STRIPE) a = step512(a, p, secret + 8 * s);
-  a = step512(a, in + len - STRIPE, secret + LAST_KEY);
   _mm512_storeu_si512(acc, a);
 }
 #endif
 
-uint64_t glyd_checksum_xxh3(unsigned cpu, const void *data, size_t len) {
-  const uint8_t *in = data;
+/* Mix in whole KiBs. */
+static void hash_blocks(unsigned cpu, uint64_t *acc, const uint8_t *in, size_t blocks) {
+#if defined(__x86_64__)
+  if (cpu & GLYD_CPU_AVX512) {
+    hash_avx512(acc, in, blocks);
+    return;
+  }
+  if (cpu & GLYD_CPU_AVX2) {
+    hash_avx2(acc, in, blocks);
+    return;
+  }
+#endif
+  (void)cpu;
+  hash_scalar(acc, in, blocks);
+}
+
+void glyd_checksum_pass_begin(glyd_checksum_pass *pass, unsigned cpu, const void *data, size_t len) {
+  memcpy(pass->acc, initial_acc, sizeof initial_acc);
+  pass->data = data;
+  pass->len = len;
+  pass->done = 0;
+  pass->cpu = cpu;
+}
+
+void glyd_checksum_pass_advance(glyd_checksum_pass *pass, size_t upto) {
+  if (pass->len <= 240 || upto <= pass->done) return;
+  /* The last KiB, if complete, ends without being mixed. */
+  const size_t blocks = (upto == pass->len ? upto - 1 : upto) / BLOCK - pass->done / BLOCK;
+  hash_blocks(pass->cpu, pass->acc, pass->data + pass->done, blocks);
+  pass->done += blocks * BLOCK;
+}
+
+void glyd_checksum_pass_copy(glyd_checksum_pass *pass, void *out, const void *in, size_t at, size_t n) {
+  for (size_t i = 0; i < n;) {
+    const size_t piece = n - i < COPY_PIECE ? n - i : COPY_PIECE;
+    memcpy((uint8_t *)out + i, (const uint8_t *)in + i, piece);
+    i += piece;
+    glyd_checksum_pass_advance(pass, at + i);
+  }
+}
+
+uint64_t glyd_checksum_pass_end(glyd_checksum_pass *pass) {
+  const uint8_t *in = pass->data;
+  const size_t len = pass->len;
   if (len <= 16) return hash_0_16(in, len);
   if (len <= 128) return hash_17_128(in, len);
   if (len <= 240) return hash_129_240(in, len);
-  uint64_t acc[8];
-  memcpy(acc, initial_acc, sizeof acc);
-#if defined(__x86_64__)
-  if (cpu & GLYD_CPU_AVX512)
-    lanes_avx512(acc, in, len);
-  else if (cpu & GLYD_CPU_AVX2)
-    lanes_avx2(acc, in, len);
-  else
-    lanes_scalar(acc, in, len);
-#else
-  (void)cpu;
-  lanes_scalar(acc, in, len);
-#endif
-  return merge(acc, len);
+  glyd_checksum_pass_advance(pass, len);
+  const uint8_t *p = in + pass->done;
+  const size_t stripes = (size_t)(in + len - 1 - p) / STRIPE;
+  for (size_t s = 0; s < stripes; s++) accumulate(pass->acc, p + s * STRIPE, 8 * s);
+  accumulate(pass->acc, in + len - STRIPE, LAST_KEY);
+  return merge(pass->acc, len);
+}
+
+uint64_t glyd_checksum_xxh3(unsigned cpu, const void *data, size_t len) {
+  glyd_checksum_pass pass;
+  glyd_checksum_pass_begin(&pass, cpu, data, len);
+  return glyd_checksum_pass_end(&pass);
 }
 
 void glyd_checksum_init(glyd_checksum_state *state) {

@@ -13,6 +13,28 @@
 /* cpu: GLYD_CPU_* bits. data may be NULL when len is 0. */
 uint64_t glyd_checksum_xxh3(unsigned cpu, const void *data, size_t len);
 
+/* One hash over len bytes at data that are written bit by bit, each part hashed
+ * while it is in the cache. data may be NULL when len is 0. */
+typedef struct glyd_checksum_pass {
+  uint64_t acc[8];
+  const uint8_t *data;
+  size_t len;
+  size_t done; /* bytes hashed, whole KiBs */
+  unsigned cpu;
+} glyd_checksum_pass;
+
+void glyd_checksum_pass_begin(glyd_checksum_pass *pass, unsigned cpu, const void *data, size_t len);
+
+/* data[0..upto) is final. upto must not go back. */
+void glyd_checksum_pass_advance(glyd_checksum_pass *pass, size_t upto);
+
+/* Copy n bytes from in to out in pieces that are hashed while hot. One of the
+ * two is data + at; data[0..at) is final. */
+void glyd_checksum_pass_copy(glyd_checksum_pass *pass, void *out, const void *in, size_t at, size_t n);
+
+/* The hash, once all of data is final. */
+uint64_t glyd_checksum_pass_end(glyd_checksum_pass *pass);
+
 #define GLYD_CHECKSUM_BUFFER 256 /* four stripes: 240 bytes must fit, and be told from more */
 
 typedef struct glyd_checksum_state {

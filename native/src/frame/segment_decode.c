@@ -10,19 +10,40 @@
 
 size_t glyd_segment_decode_workspace(int kind) { return kind == GLYD_KIND_LZ ? glyd_lz_decode_workspace() : 0; }
 
+#define FILL_PIECE ((size_t)64 << 10) /* stays in the cache until it is hashed */
+
+static void fill(uint8_t *out, uint8_t value, size_t len, glyd_checksum_pass *pass) {
+  for (size_t at = 0; at < len;) {
+    const size_t n = len - at < FILL_PIECE ? len - at : FILL_PIECE;
+    memset(out + at, value, n);
+    at += n;
+    if (pass) glyd_checksum_pass_advance(pass, at);
+  }
+}
+
 glyd_status glyd_segment_decode(unsigned cpu, void *workspace, const glyd_segment_info *segment, int check,
                                 uint8_t *out, const uint8_t *payload, glyd_error *error) {
   const size_t len = (size_t)segment->content_size;
   glyd_status status = GLYD_OK;
+  glyd_checksum_pass hash;
+  glyd_checksum_pass *const pass = check == GLYD_CHECK_NONE ? NULL : &hash;
+  if (pass) glyd_checksum_pass_begin(pass, cpu, out, len);
   switch (segment->kind) {
-  case GLYD_KIND_RAW: memcpy(out, payload, len); break;
-  case GLYD_KIND_FILL: memset(out, payload[0], len); break;
-  case GLYD_KIND_LZ: status = glyd_lz_decode(cpu, workspace, out, len, payload, (size_t)segment->payload_size); break;
+  case GLYD_KIND_RAW:
+    if (pass)
+      glyd_checksum_pass_copy(pass, out, payload, 0, len);
+    else
+      memcpy(out, payload, len);
+    break;
+  case GLYD_KIND_FILL: fill(out, payload[0], len, pass); break;
+  case GLYD_KIND_LZ:
+    status = glyd_lz_decode(cpu, workspace, out, len, payload, (size_t)segment->payload_size, pass);
+    break;
   default: status = GLYD_E_FEATURE; break;
   }
   if (status) return glyd_frame_fail(error, status, 0, segment->content_size, segment->payload_size);
-  if (check == GLYD_CHECK_NONE) return GLYD_OK;
-  const uint64_t hash = glyd_frame_check_value(check, glyd_checksum_xxh3(cpu, out, len));
-  if (hash != segment->check) return glyd_frame_fail(error, GLYD_E_CHECKSUM, 0, segment->check, hash);
+  if (!pass) return GLYD_OK;
+  const uint64_t found = glyd_frame_check_value(check, glyd_checksum_pass_end(pass));
+  if (found != segment->check) return glyd_frame_fail(error, GLYD_E_CHECKSUM, 0, segment->check, found);
   return GLYD_OK;
 }
