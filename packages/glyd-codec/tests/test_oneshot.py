@@ -62,7 +62,6 @@ def far(noise):
     return noise + bytes(range(256)) * 30_000 + noise
 
 
-@pytest.mark.xfail(strict=True, reason="the long-distance matcher is still to come: long only makes segments larger")
 def test_long_saves(far, noise):
     assert len(glyd.compress(far, long=True)) < len(glyd.compress(far)) - len(noise) // 2
 
