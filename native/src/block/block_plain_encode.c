@@ -283,7 +283,7 @@ static void choose_codes(length_codes *codes, const uint32_t *count, size_t n) {
   codes->base = low;
   codes->escape = low + 15 < 255 ? low + 15 : 255;
   memset(codes->code, 15, sizeof codes->code);
-  if (in_run + 32 < n) {
+  if (in_run + 32 < n && low < 255) { /* at 255 all are escaped: none is there to choose from */
     /* the lengths that occur, each under its count */
     uint32_t key[255];
     unsigned n_key = 0;
@@ -409,6 +409,17 @@ static uint8_t *write_simple(unsigned type, const uint8_t *data, size_t n, size_
   return append(out, data, n);
 }
 
+/* Blocks from[0..n) as raw ones; NULL when they do not all fit: nothing is written then. */
+static uint8_t *write_raw(const uint8_t *from, size_t n, size_t block, uint8_t *out, const uint8_t *out_end) {
+  if (n == 0) return out;
+  if (n >= (size_t)(out_end - out)) return NULL; /* what the frame stores raw is not copied for nothing */
+  for (size_t at = 0; at < n && out != NULL; at += block) {
+    const size_t size = n - at < block ? n - at : block;
+    out = write_simple(GLYD_BLOCK_RAW, from + at, size, size, out, out_end);
+  }
+  return out;
+}
+
 glyd_status glyd_plain_segment_encode(const glyd_lz_config *config, void *workspace, const uint8_t *in, size_t len,
                                       uint8_t *out, size_t cap, size_t *out_len) {
   const parse_rules *rules = rules_of(config->level);
@@ -420,11 +431,14 @@ glyd_status glyd_plain_segment_encode(const glyd_lz_config *config, void *worksp
   const uint8_t *out_end = out + cap;
   size_t block = (size_t)1 << rules->block_log;
   parse_state state = {64 - log, rules->window, 0, len > SMALL_INPUT ? 0 : len > SMALL_INPUT / 4 ? 1 : 2};
+  size_t raw = 0; /* bytes before at that are to be raw blocks, written once something else follows */
   for (size_t at = 0; at < len; at += block) {
     const uint8_t *from = in + at;
     size_t n = len - at < block ? len - at : block;
     if (from[0] == from[n - 1] && memcmp(from, from + 1, n - 1) == 0) {
-      op = write_simple(GLYD_BLOCK_FILL, from, 1, n, op, out_end);
+      op = write_raw(from - raw, raw, block, op, out_end);
+      if (op != NULL) op = write_simple(GLYD_BLOCK_FILL, from, 1, n, op, out_end);
+      raw = 0;
       p.n_literal = 0;
     } else {
       if (rules == &rules_turbo) {
@@ -442,7 +456,7 @@ glyd_status glyd_plain_segment_encode(const glyd_lz_config *config, void *worksp
       }
       size_t saved = n - p.n_literal;
       if (p.n_seq == 0 || saved <= 3 * p.n_seq + 8) {
-        op = write_simple(GLYD_BLOCK_RAW, from, n, n, op, out_end);
+        raw += n;
       } else {
         length_codes codes;
         unsigned flags = lay_out(&p, &codes);
@@ -451,15 +465,19 @@ glyd_status glyd_plain_segment_encode(const glyd_lz_config *config, void *worksp
         state.repeat = (flags & GLYD_PLAIN_FLAG_REPEAT) != 0 && n < 32 * p.n_seq;
         size_t size = p.n_literal + 2 * p.n_offset + p.n_seq + p.n_ll + p.n_ml + p.n_far + p.n_longs + HEADER_MAX;
         if (size < n - n / 32) { /* less is not worth reading it slower */
-          op = write_plain(&p, &codes, flags, n, op, out_end);
+          op = write_raw(from - raw, raw, block, op, out_end);
+          if (op != NULL) op = write_plain(&p, &codes, flags, n, op, out_end);
+          raw = 0;
         } else {
-          op = write_simple(GLYD_BLOCK_RAW, from, n, n, op, out_end);
+          raw += n;
         }
       }
     }
     if (op == NULL) return GLYD_E_BUFFER;
     state.tier = next_tier(state.tier, p.n_literal, n);
   }
+  op = write_raw(in + len - raw, raw, block, op, out_end);
+  if (op == NULL) return GLYD_E_BUFFER;
   *out_len = (size_t)(op - out);
   return GLYD_OK;
 }
