@@ -478,6 +478,75 @@ static void test_memory(void) {
   free(data);
 }
 
+static const uint8_t *segment_sizes(const buffer *frame, uint64_t *n, uint64_t *first, uint64_t *last) {
+  glyd_frame_info info;
+  glyd_error error;
+  glyd_segment_info segment;
+  CHECK_EQ(glyd_read_frame_header(frame->p, frame->len, &info, &error), GLYD_OK);
+  const uint8_t *p = frame->p + info.header_size;
+  for (*n = 0;; ++*n) {
+    CHECK_EQ(glyd_read_segment_header(p, (size_t)(frame->p + frame->len - p), &info, &segment, &error), GLYD_OK);
+    if (segment.kind == GLYD_KIND_END) return p;
+    if (*n == 0) *first = segment.content_size;
+    if (*n > 0 && *last != *first) return NULL; /* only the last may differ */
+    *last = segment.content_size;
+    p += segment.header_size + segment.payload_size;
+  }
+}
+
+/* Known sizes are cut into an even number of equal segments, in one call and in
+ * streams; unknown ones and those of a set size are not. Matches here are all
+ * longer than 254 bytes: the plain encoder once chose length codes from no
+ * lengths at all, so that leftovers on the stack decided the bytes. */
+static void test_balanced_segments(void) {
+  static const struct {
+    uint64_t size, n, first;
+  } cases[] = {
+      {((uint64_t)4 << 20) + 1, 2, (2 << 20) + 4096},
+      {(uint64_t)8 << 20, 2, 4 << 20},
+      {((uint64_t)8 << 20) + 1, 4, (2 << 20) + 4096},
+      {(uint64_t)12 << 20, 4, 3 << 20},
+      {12582911, 4, 3 << 20},
+      {(uint64_t)128 << 20, 32, 4 << 20},
+      {((uint64_t)128 << 20) + 5, 33, 4 << 20},
+  };
+  for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const size_t size = (size_t)cases[i].size;
+    TEST_AT("%zu bytes", size);
+    uint8_t *data = calloc(1, size);
+    if (!data) abort();
+    for (size_t k = 0; k < size; k += 5000) data[k] = (uint8_t)(k / 5000);
+    glyd_params params;
+    glyd_params_init(&params, GLYD_LEVEL_TURBO);
+    params.threads = 1 + (int)(i % 3);
+    uint64_t n = 0, first = 0, last = 0;
+    const buffer one = compress_all(data, size, &params);
+    CHECK(segment_sizes(&one, &n, &first, &last) != NULL);
+    CHECK_EQ(n, cases[i].n);
+    CHECK_EQ(first, cases[i].first);
+    CHECK_EQ(first * (n - 1) + last, size);
+    for (int known = 0; known < 2; known++) {
+      glyd_cctx *cctx;
+      buffer packed = {0};
+      params.content_size = known ? size : GLYD_SIZE_UNKNOWN;
+      CHECK_EQ(glyd_cctx_create(&cctx, &params), GLYD_OK);
+      CHECK_EQ(stream_encode(cctx, data, size, 1 << 20, 1 << 20, GLYD_END, &packed), GLYD_OK);
+      CHECK(segment_sizes(&packed, &n, &first, &last) != NULL);
+      CHECK_EQ(first, known ? cases[i].first : 4 << 20);
+      CHECK(!known || (packed.len == one.len && memcmp(packed.p, one.p, one.len) == 0));
+      glyd_cctx_free(cctx);
+      free(packed.p);
+    }
+    params.segment_size = 3 << 20;
+    const buffer set = compress_all(data, size, &params);
+    CHECK(segment_sizes(&set, &n, &first, &last) != NULL);
+    CHECK_EQ(first, 3 << 20);
+    free(set.p);
+    free(one.p);
+    free(data);
+  }
+}
+
 static void test_names(void) {
   CHECK_EQ(glyd_version(), GLYD_VERSION_MAJOR * 10000 + GLYD_VERSION_MINOR * 100 + GLYD_VERSION_PATCH);
   CHECK(strcmp(glyd_level_name(GLYD_LEVEL_TURBO), "turbo") == 0);
@@ -498,6 +567,7 @@ int main(void) {
   test_frames_in_a_row();
   test_parts();
   test_memory();
+  test_balanced_segments();
   test_names();
   return test_end();
 }

@@ -74,7 +74,7 @@ typedef struct glyd_params {
   int threads;              /* worker threads; 1 none extra, 0 one a core */
   int checksum;             /* 0 leaves the segment checks out */
   int long_distance;        /* 1: matches reach over a 128 MiB segment (level max) */
-  uint64_t segment_size;    /* content bytes a segment, 2^10 … 2^30; 0: the level's */
+  uint64_t segment_size;    /* content bytes a segment, 2^10 … 2^30; 0: at most 4 MiB, balanced */
   uint64_t content_size;    /* streaming only: exact total, or GLYD_SIZE_UNKNOWN */
   int cpu;                  /* GLYD_CPU_CHOICE_*: which code variants (for tests; same bytes) */
   glyd_allocator allocator; /* zeros: malloc and free */
@@ -105,9 +105,10 @@ typedef struct glyd_error {
 GLYD_API uint64_t glyd_compress_bound(uint64_t len, const glyd_params *params);
 
 /* Compress len bytes into one frame. content_size of params is ignored. The
- * frame is the same for any number of threads. Memory: for each thread that has
- * a segment to do, two segments and the level's workspace (one segment when
- * there is one thread); no thread is started for a single segment.
+ * frame is the same for any number of threads. Bytes of out past the frame, up
+ * to cap, may be overwritten. Memory: for each thread that has a segment to do
+ * the level's workspace, and where cap is below glyd_compress_bound two segments
+ * (one when there is one thread); no thread is started for a single segment.
  * Errors: PARAMETER, MEMORY, BUFFER (cap below the frame; glyd_compress_bound
  * always suffices). */
 GLYD_API glyd_status glyd_compress(void *out, size_t cap, const void *in, size_t len, const glyd_params *params,

@@ -2,9 +2,12 @@
  * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
  *
  * Workers take segments in order, encode each into a slot, and whoever finds
- * the next slot in line complete copies it to the output. Twice as many slots
- * as workers let a fast worker go on while a slow one is awaited. The bytes
- * depend on the segments alone, never on the number of workers.
+ * the next slot in line complete moves it to its place in the output. Where the
+ * output has room for the worst case, a slot is the part of it in which the
+ * segment will lie if all before it stay raw: moves then go towards the start,
+ * never past what is written or being encoded. Else slots have buffers. Twice
+ * as many slots as workers let a fast worker go on while a slow one is awaited.
+ * The bytes depend on the segments alone, never on the number of workers.
  */
 #include "frame/frame_encode.h"
 
@@ -18,7 +21,7 @@
 #include "frame/segment_encode.h"
 
 typedef struct slot {
-  uint8_t *buffer;
+  uint8_t *buffer; /* NULL: in the output */
   const uint8_t *start;
   size_t size;
   size_t content;
@@ -32,6 +35,9 @@ typedef struct job {
   uint8_t *out;
   size_t cap;
   size_t pos;     /* bytes written to out */
+  int in_place;   /* segments are encoded in the output */
+  size_t first;   /* where the first of them starts */
+  size_t room;    /* header bytes of a raw segment that is full */
   uint64_t n;     /* segments */
   uint64_t next;  /* segment to encode */
   uint64_t ready; /* segment to write */
@@ -53,7 +59,7 @@ static int append(job *j, const uint8_t *data, size_t size) {
     j->status = GLYD_E_BUFFER;
     return 0;
   }
-  memcpy(j->out + j->pos, data, size);
+  if (data != j->out + j->pos) memmove(j->out + j->pos, data, size);
   j->pos += size;
   return 1;
 }
@@ -87,8 +93,14 @@ static void work(void *arg, int worker) {
     const size_t left = j->len - from;
     s->content = left < j->plan.segment_size ? left : (size_t)j->plan.segment_size;
     pthread_mutex_unlock(&j->lock);
+    uint8_t *payload;
+    if (j->in_place)
+      payload = j->out + j->first + i * (j->room + (size_t)j->plan.segment_size) +
+                glyd_header_encode_segment_room(&j->plan, s->content);
+    else
+      payload = s->buffer + GLYD_SEGMENT_HEADER_MAX;
     const glyd_status status =
-        glyd_segment_encode(&j->plan, j->workspaces[worker], j->in + from, s->content, s->buffer, &s->start, &s->size);
+        glyd_segment_encode(&j->plan, j->workspaces[worker], j->in + from, s->content, payload, &s->start, &s->size);
     pthread_mutex_lock(&j->lock);
     s->done = 1;
     if (status && j->status == GLYD_OK) j->status = status;
@@ -124,7 +136,7 @@ static glyd_status allocate(job *j) {
   memset(j->slots, 0, (size_t)j->n_slots * sizeof(slot));
   j->workspaces = (void **)(j->slots + j->n_slots);
   memset(j->workspaces, 0, (size_t)j->workers * sizeof(void *));
-  for (uint64_t i = 0; i < j->n_slots; i++)
+  for (uint64_t i = 0; i < j->n_slots && !j->in_place; i++)
     if (!(j->slots[i].buffer = glyd_alloc_get(a, GLYD_SEGMENT_BUFFER(segment)))) return GLYD_E_MEMORY;
   const uint64_t workspace = glyd_segment_encode_workspace(&j->plan);
   for (int i = 0; workspace && i < j->workers; i++)
@@ -163,6 +175,9 @@ glyd_status glyd_frame_encode(uint8_t *out, size_t cap, const uint8_t *in, size_
   j.workers = glyd_thread_worth(j.workers, len, GLYD_ENCODE_GRAIN);
   j.n_slots = j.workers == 1 ? 1 : 2 * (uint64_t)j.workers;
   if (j.n_slots > j.n) j.n_slots = j.n;
+  j.first = j.pos;
+  j.room = glyd_header_encode_segment_room(&j.plan, j.plan.lz.segment_size);
+  j.in_place = j.cap - j.pos >= len && (j.cap - j.pos - len) / j.room >= j.n;
   j.last_content = (uint64_t)1 << j.plan.segment_log;
   status = allocate(&j);
   if (status == GLYD_OK) {

@@ -45,6 +45,12 @@ uint8_t *glyd_header_encode_segment(const glyd_plan *plan, int kind, uint64_t co
   return end - n;
 }
 
+size_t glyd_header_encode_segment_room(const glyd_plan *plan, uint64_t content) {
+  uint8_t varint[10];
+  const size_t check = plan->check == GLYD_CHECK_XXH3_32 ? 4 : plan->check == GLYD_CHECK_XXH3_64 ? 8 : 0;
+  return 1 + 2 * (size_t)(glyd_put_varint(varint, content) - varint) + check;
+}
+
 size_t glyd_header_encode_trailer_prefix(uint64_t n, uint8_t *out) {
   out[0] = GLYD_KIND_END;
   return (size_t)(glyd_put_varint(out + 1, n) - out);

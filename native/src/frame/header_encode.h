@@ -19,6 +19,9 @@ size_t glyd_header_encode_frame(const glyd_plan *plan, uint8_t *out);
 uint8_t *glyd_header_encode_segment(const glyd_plan *plan, int kind, uint64_t content, uint64_t payload, uint64_t check,
                                     uint8_t *end);
 
+/* Header bytes that no segment of this content size goes beyond; a raw one has just as many. */
+size_t glyd_header_encode_segment_room(const glyd_plan *plan, uint64_t content);
+
 /* Start of a trailer: the 0 byte and the count, at most GLYD_TRAILER_PREFIX_MAX bytes. */
 #define GLYD_TRAILER_PREFIX_MAX 11u
 size_t glyd_header_encode_trailer_prefix(uint64_t n, uint8_t *out);

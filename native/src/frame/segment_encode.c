@@ -11,9 +11,10 @@
 
 uint64_t glyd_segment_encode_workspace(const glyd_plan *plan) { return glyd_lz_encode_workspace(&plan->lz); }
 
-/* Choose the kind and fill in payload (room for len bytes) and its size. */
+/* Choose the kind and fill in payload (room for len bytes) and its size. pass
+ * (NULL: no check) has been begun for the content and may be advanced. */
 static glyd_status encode_payload(const glyd_plan *plan, void *workspace, const uint8_t *in, size_t len,
-                                  uint8_t *payload, int *kind, size_t *size) {
+                                  uint8_t *payload, int *kind, size_t *size, glyd_checksum_pass *pass) {
   /* Equal to itself moved by one: all bytes are the same. Ends at the first difference. */
   if (memcmp(in, in + 1, len - 1) == 0) {
     payload[0] = in[0];
@@ -24,20 +25,26 @@ static glyd_status encode_payload(const glyd_plan *plan, void *workspace, const 
   *kind = GLYD_KIND_LZ;
   const glyd_status status = glyd_lz_encode(&plan->lz, workspace, in, len, payload, len - 1, size);
   if (status != GLYD_E_BUFFER) return status;
-  memcpy(payload, in, len);
+  if (pass)
+    glyd_checksum_pass_copy(pass, payload, in, 0, len);
+  else
+    memcpy(payload, in, len);
   *kind = GLYD_KIND_RAW;
   *size = len;
   return GLYD_OK;
 }
 
-glyd_status glyd_segment_encode(const glyd_plan *plan, void *workspace, const uint8_t *in, size_t len, uint8_t *buffer,
+glyd_status glyd_segment_encode(const glyd_plan *plan, void *workspace, const uint8_t *in, size_t len, uint8_t *payload,
                                 const uint8_t **start, size_t *size) {
-  uint8_t *payload = buffer + GLYD_SEGMENT_HEADER_MAX;
   int kind;
   size_t payload_size;
-  const glyd_status status = encode_payload(plan, workspace, in, len, payload, &kind, &payload_size);
+  glyd_checksum_pass pass;
+  const int checked = plan->check != GLYD_CHECK_NONE;
+  if (checked) glyd_checksum_pass_begin(&pass, plan->lz.cpu, in, len);
+  const glyd_status status =
+      encode_payload(plan, workspace, in, len, payload, &kind, &payload_size, checked ? &pass : NULL);
   if (status) return status;
-  const uint64_t hash = plan->check == GLYD_CHECK_NONE ? 0 : glyd_checksum_xxh3(plan->lz.cpu, in, len);
+  const uint64_t hash = checked ? glyd_checksum_pass_end(&pass) : 0;
   *start = glyd_header_encode_segment(plan, kind, len, payload_size, hash, payload);
   *size = (size_t)(payload + payload_size - *start);
   return GLYD_OK;

@@ -11,16 +11,17 @@
 
 #include "frame/plan_encode.h"
 
-/* Buffer that glyd_segment_encode needs for len bytes of content. */
+/* Buffer that does for len bytes of content, with the payload GLYD_SEGMENT_HEADER_MAX after its start. */
 #define GLYD_SEGMENT_BUFFER(len) ((uint64_t)(len) + GLYD_SEGMENT_HEADER_MAX)
 
 /* Bytes of workspace, aligned to 64. */
 uint64_t glyd_segment_encode_workspace(const glyd_plan *plan);
 
-/* Encode in[0..len), 1 <= len <= plan->lz.segment_size, into
- * buffer[0..GLYD_SEGMENT_BUFFER(len)). The segment is *size bytes from *start,
- * which lies inside the buffer. */
-glyd_status glyd_segment_encode(const glyd_plan *plan, void *workspace, const uint8_t *in, size_t len, uint8_t *buffer,
+/* Encode in[0..len), 1 <= len <= plan->lz.segment_size. The payload is put into
+ * payload[0..len), its header right before it, in room of
+ * glyd_header_encode_segment_room(plan, len) bytes. The segment is *size bytes
+ * from *start. */
+glyd_status glyd_segment_encode(const glyd_plan *plan, void *workspace, const uint8_t *in, size_t len, uint8_t *payload,
                                 const uint8_t **start, size_t *size);
 
 #endif

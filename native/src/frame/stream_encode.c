@@ -218,7 +218,8 @@ static void encode_slots(void *arg, int worker) {
   (void)worker;
   for (int i = atomic_fetch_add(&b->next, 1); i < c->n_full; i = atomic_fetch_add(&b->next, 1)) {
     slot *s = &c->slots[i];
-    s->status = glyd_segment_encode(&c->plan, s->workspace, s->from, s->len, s->buffer, &s->start, &s->size);
+    s->status = glyd_segment_encode(&c->plan, s->workspace, s->from, s->len, s->buffer + GLYD_SEGMENT_HEADER_MAX,
+                                    &s->start, &s->size);
   }
 }
 
@@ -365,7 +366,8 @@ glyd_status glyd_stream_encode_segment(glyd_cctx *ctx, uint8_t *out, size_t cap,
   const uint8_t *start;
   size_t size;
   slot *s = &ctx->slots[0];
-  const glyd_status status = glyd_segment_encode(&ctx->plan, s->workspace, in, len, s->buffer, &start, &size);
+  const glyd_status status =
+      glyd_segment_encode(&ctx->plan, s->workspace, in, len, s->buffer + GLYD_SEGMENT_HEADER_MAX, &start, &size);
   if (status) return status;
   if (size > cap) return GLYD_E_BUFFER;
   memcpy(out, start, size);
