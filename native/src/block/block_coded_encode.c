@@ -290,7 +290,7 @@ static uint64_t entropy_bits(const uint32_t counts[256], size_t n) {
   return sum >> 8;
 }
 
-#define SPLIT_BITS 2400u                 /* tables, sizes and envelope of one more block */
+#define SPLIT_BITS 3600u                 /* tables, sizes and envelope of one more block, and its time to read */
 #define SPLIT_LITERALS ((size_t)8 << 10) /* fewer in a block are not worth looking at */
 
 typedef struct block_cut {

@@ -25,7 +25,8 @@
 #else
 #define UNROLL4 _Pragma("GCC unroll 4")
 #endif
-#define ROOM 64 /* copies write at most this far past the end of a batch */
+#define ROOM 128      /* copies write at most this far past the end of a batch */
+#define ROOM_EXACT 32 /* and near the end of the output past a sequence */
 _Static_assert(GLYD_CODED_LITERALS_SLACK >= 32, "literals are copied by 16");
 _Static_assert(GLYD_CODED_PLANE_SLACK >= BATCH + 16, "a batch may run past escapes, a load past commands");
 
@@ -113,7 +114,7 @@ typedef struct batch {
 } batch;
 
 /* The copies of a batch of k sequences. wide: 64 match bytes are copied at
- * once, not 32; checked: offsets may reach before the segment. */
+ * once, or 128 if 2, not 32; checked: offsets may reach before the segment. */
 TARGET_INLINE int copy_batch(const int wide, const int checked, const batch *b, size_t k, uint8_t **op_at,
                              const uint8_t **lit_at, const uint32_t *longs, const uint8_t *segment) {
   uint8_t *op = *op_at;
@@ -137,7 +138,7 @@ TARGET_INLINE int copy_batch(const int wide, const int checked, const batch *b, 
     const uint8_t *m = op - off;
     /* Narrow copies are two of 16 bytes: offsets of 16 to 31 need no branch of
      * their own, and loads are forwarded from earlier stores more often. */
-    const size_t first = wide ? 64 : 32;
+    const size_t first = wide == 2 ? 128 : wide ? 64 : 32;
     if (GLYD_UNLIKELY(off < (wide ? 32 : 16))) {
       if (ml == GLYD_CODED_LONG) ml = *longs++;
       copy_match_near(op, off, ml);
@@ -147,6 +148,10 @@ TARGET_INLINE int copy_batch(const int wide, const int checked, const batch *b, 
     if (wide) {
       copy32(op, m);
       copy32(op + 32, m + 32);
+      if (wide == 2) {
+        copy32(op + 64, m + 64);
+        copy32(op + 96, m + 96);
+      }
     } else {
       glyd_copy16(op, m);
       glyd_copy16(op + 16, m + 16);
@@ -188,7 +193,7 @@ TARGET static int copy_batch_exact(const batch *b, size_t k, uint8_t **op_at, co
     if (ll == GLYD_CODED_LONG) ll = *longs++;
     if (ml == GLYD_CODED_LONG) ml = *longs++;
     if (off > (size_t)(op - segment) + ll) return 0;
-    if ((size_t)(out_end - op) >= ll + ml + ROOM) {
+    if ((size_t)(out_end - op) >= ll + ml + ROOM_EXACT) {
       for (size_t c = 0; c < ll; c += 16) glyd_copy16(op + c, lit + c);
       op += ll;
       lit += ll;
@@ -326,7 +331,9 @@ TARGET glyd_status glyd_coded_exec_avx2(const glyd_coded_planes *planes, uint32_
       return GLYD_E_CORRUPT;
     if (GLYD_LIKELY(out_end - s.at >= ROOM)) {
       if (GLYD_LIKELY(largest_offset(&b, k) <= (size_t)(op - segment))) {
-        if ((size_t)(s.at - op) > 26 * k)
+        if ((size_t)(s.at - op) > 64 * k)
+          copy_batch(2, 0, &b, k, &op, &lit, longs, segment);
+        else if ((size_t)(s.at - op) > 26 * k)
           copy_batch(1, 0, &b, k, &op, &lit, longs, segment);
         else
           copy_batch(0, 0, &b, k, &op, &lit, longs, segment);

@@ -261,7 +261,7 @@ uint8_t *glyd_huffman_encode_plane(unsigned cpu, uint8_t *out, const uint8_t *in
   else
     last_fits = 0;
   coded += streams == 1 ? 1 : streams == 2 ? 4 : GLYD_HUFFMAN_SIZES_BYTES + GLYD_HUFFMAN_STREAMS;
-  if (coded + (n >> 7) >= n) { /* a gain below 1% is not worth decoding time */
+  if (coded + (n >> 5) >= n) { /* a gain below 3% is not worth decoding time */
     out = glyd_put_varint(out, n << 2 | GLYD_PLANE_RAW);
     memcpy(out, in, n);
     return out + n;

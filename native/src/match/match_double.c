@@ -9,6 +9,7 @@
 #define SHORT_BITS 17
 #define BITS_MIN 10
 #define FAR (1u << 16) /* 4 bytes from farther off are not worth it */
+#define NICE 128       /* a match of that length is taken without a look at the next bytes */
 
 /* Entries hold ten more bits of the hash beside the position: a candidate that
  * does not match is nearly always refused without touching its cache line. */
@@ -106,7 +107,7 @@ GLYD_INLINE size_t parse(glyd_match_double *m, const uint8_t *segment, size_t st
       }
       /* Lazy steps: a better match one byte on, or a long one two bytes on, takes
        * over, and is tried the same way. */
-      while (ip + 2 < ilimit) {
+      while (ip + 2 < ilimit && ml < NICE) {
         size_t length, offset;
         pos = (size_t)(ip + 1 - segment);
         v = glyd_load64(ip + 1);
@@ -146,6 +147,10 @@ GLYD_INLINE size_t parse(glyd_match_double *m, const uint8_t *segment, size_t st
     ip += ml;
     anchor = ip;
     if (ip >= ilimit) break;
+    /* What the next step looks at first is fetched while these places are filled. */
+    v = glyd_load64(ip);
+    __builtin_prefetch(lt + (HASH_LONG(v) >> (64 - lb)), 1);
+    __builtin_prefetch(st + (HASH_SHORT(v) >> (64 - sb)), 1);
     exchange(lt, lb, HASH_LONG(glyd_load64(second)), (size_t)(second - segment));
     exchange(st, sb, HASH_SHORT(glyd_load64(second)), (size_t)(second - segment));
     exchange(lt, lb, HASH_LONG(glyd_load64(ip - 2)), (size_t)(ip - 2 - segment));
