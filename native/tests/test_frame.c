@@ -501,14 +501,18 @@ static const uint8_t *segment_sizes(const buffer *frame, uint64_t *n, uint64_t *
 static void test_balanced_segments(void) {
   static const struct {
     uint64_t size, n, first;
+    int level;
   } cases[] = {
-      {((uint64_t)4 << 20) + 1, 2, (2 << 20) + 4096},
-      {(uint64_t)8 << 20, 2, 4 << 20},
-      {((uint64_t)8 << 20) + 1, 4, (2 << 20) + 4096},
-      {(uint64_t)12 << 20, 4, 3 << 20},
-      {12582911, 4, 3 << 20},
-      {(uint64_t)128 << 20, 32, 4 << 20},
-      {((uint64_t)128 << 20) + 5, 33, 4 << 20},
+      {(uint64_t)16 << 20, 2, 8 << 20, GLYD_LEVEL_MAX},
+      {((uint64_t)8 << 20) + 1, 2, (4 << 20) + 4096, GLYD_LEVEL_MAX},
+      {((uint64_t)20 << 20), 4, 5 << 20, GLYD_LEVEL_MAX},
+      {((uint64_t)4 << 20) + 1, 2, (2 << 20) + 4096, GLYD_LEVEL_TURBO},
+      {(uint64_t)8 << 20, 2, 4 << 20, GLYD_LEVEL_TURBO},
+      {((uint64_t)8 << 20) + 1, 4, (2 << 20) + 4096, GLYD_LEVEL_TURBO},
+      {(uint64_t)12 << 20, 4, 3 << 20, GLYD_LEVEL_TURBO},
+      {12582911, 4, 3 << 20, GLYD_LEVEL_TURBO},
+      {(uint64_t)128 << 20, 32, 4 << 20, GLYD_LEVEL_TURBO},
+      {((uint64_t)128 << 20) + 5, 33, 4 << 20, GLYD_LEVEL_TURBO},
   };
   for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
     const size_t size = (size_t)cases[i].size;
@@ -517,8 +521,9 @@ static void test_balanced_segments(void) {
     if (!data) abort();
     for (size_t k = 0; k < size; k += 5000) data[k] = (uint8_t)(k / 5000);
     glyd_params params;
-    glyd_params_init(&params, GLYD_LEVEL_TURBO);
+    glyd_params_init(&params, cases[i].level);
     params.threads = 1 + (int)(i % 3);
+    const uint64_t most = (uint64_t)(cases[i].level == GLYD_LEVEL_MAX ? 8 : 4) << 20;
     uint64_t n = 0, first = 0, last = 0;
     const buffer one = compress_all(data, size, &params);
     CHECK(segment_sizes(&one, &n, &first, &last) != NULL);
@@ -532,7 +537,7 @@ static void test_balanced_segments(void) {
       CHECK_EQ(glyd_cctx_create(&cctx, &params), GLYD_OK);
       CHECK_EQ(stream_encode(cctx, data, size, 1 << 20, 1 << 20, GLYD_END, &packed), GLYD_OK);
       CHECK(segment_sizes(&packed, &n, &first, &last) != NULL);
-      CHECK_EQ(first, known ? cases[i].first : 4 << 20);
+      CHECK_EQ(first, known ? cases[i].first : most);
       CHECK(!known || (packed.len == one.len && memcmp(packed.p, one.p, one.len) == 0));
       glyd_cctx_free(cctx);
       free(packed.p);

@@ -74,7 +74,7 @@ typedef struct glyd_params {
   int threads;              /* worker threads; 1 none extra, 0 one a core */
   int checksum;             /* 0 leaves the segment checks out */
   int long_distance;        /* 1: matches reach over a 128 MiB segment (level max) */
-  uint64_t segment_size;    /* content bytes a segment, 2^10 … 2^30; 0: at most 4 MiB, balanced */
+  uint64_t segment_size;    /* content bytes a segment, 2^10 … 2^30; 0: 4 MiB (max: 8) or less, balanced */
   uint64_t content_size;    /* streaming only: exact total, or GLYD_SIZE_UNKNOWN */
   int cpu;                  /* GLYD_CPU_CHOICE_*: which code variants (for tests; same bytes) */
   glyd_allocator allocator; /* zeros: malloc and free */

@@ -41,7 +41,11 @@ glyd_status glyd_plan_encode(glyd_plan *plan, const glyd_params *params, uint64_
   const int known = content_size != GLYD_SIZE_UNKNOWN;
   if (known && content_size > GLYD_CONTENT_SIZE_MAX) return GLYD_E_PARAMETER;
   uint64_t segment = params->segment_size;
-  if (segment == 0) segment = params->long_distance ? GLYD_SEGMENT_SIZE_LONG : GLYD_SEGMENT_SIZE_DEFAULT;
+  if (segment == 0) {
+    segment = params->long_distance             ? GLYD_SEGMENT_SIZE_LONG
+              : params->level == GLYD_LEVEL_MAX ? GLYD_SEGMENT_SIZE_MAX
+                                                : GLYD_SEGMENT_SIZE_DEFAULT;
+  }
   if (params->segment_size == 0 && !params->long_distance && content_size > segment && content_size <= BALANCED_MAX)
     segment = balanced_segment(content_size, segment);
   int check = GLYD_CHECK_NONE;

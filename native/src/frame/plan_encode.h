@@ -12,6 +12,7 @@
 #include "glyd/glyd.h"
 
 #define GLYD_SEGMENT_SIZE_DEFAULT ((uint64_t)4 << 20)
+#define GLYD_SEGMENT_SIZE_MAX ((uint64_t)8 << 20) /* of level max: fewer bytes lost at borders */
 #define GLYD_SEGMENT_SIZE_LONG ((uint64_t)128 << 20)
 #define GLYD_SMALL_CONTENT ((uint64_t)64 << 10) /* up to here a known size makes checks short */
 

@@ -46,7 +46,7 @@ def compress(
         then takes 256 MiB a thread.
     segment_size
         Bytes of content that are coded, and later read, on their own: 2^10 … 2^30;
-        None: 4 MiB, or 128 MiB with ``long``.
+        None: at most 4 MiB (level "max": 8 MiB; with ``long``: 128 MiB), in pieces of equal size.
 
     Returns
     -------
