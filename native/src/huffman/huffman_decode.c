@@ -87,7 +87,7 @@ static glyd_status get_lengths(glyd_plane_input *in, code_lengths *code) {
       bits >>= z + 1;
       have -= z + 1;
       r.pos += z + 1;
-      previous += z & 1 ? -(int)((z + 1) / 2) : (int)(z / 2);
+      previous += (int)(z >> 1) ^ -(int)(z & 1); /* signs are hard to predict: no branch */
       if (previous < 1 || previous > GLYD_HUFFMAN_BITS) return GLYD_E_CORRUPT;
       code->symbol[code->n] = (uint8_t)symbol++;
       code->length[code->n++] = (uint8_t)previous;

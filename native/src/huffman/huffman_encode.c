@@ -139,16 +139,18 @@ static void make_codes(glyd_huffman_code *code) {
   for (unsigned s = 0; s < 256; s++) {
     unsigned l = code->length[s];
     if (l == 0) continue;
-    uint32_t v = next[l]++, r = 0;
-    for (unsigned b = 0; b < l; b++) r |= (v >> b & 1) << (l - 1 - b);
-    code->code[s] = (uint16_t)r;
+    uint32_t v = next[l]++; /* its 16 bits in reverse order, and of these the l upper ones */
+    v = (v & 0x5555) << 1 | (v >> 1 & 0x5555);
+    v = (v & 0x3333) << 2 | (v >> 2 & 0x3333);
+    v = (v & 0x0F0F) << 4 | (v >> 4 & 0x0F0F);
+    v = (v & 0x00FF) << 8 | v >> 8;
+    code->code[s] = (uint16_t)(v >> (16 - l));
   }
 }
 
 static void put_gamma(glyd_bit_writer *w, uint32_t v) {
   unsigned k = glyd_log2_32(v);
-  glyd_bit_writer_put(w, 1u << k, k + 1);
-  glyd_bit_writer_put(w, v & ((1u << k) - 1), k);
+  glyd_bit_writer_put(w, 1u << k | (v & ((1u << k) - 1)) << (k + 1), 2 * k + 1);
 }
 
 static uint8_t *put_lengths(uint8_t *out, const uint8_t length[256]) {
@@ -167,7 +169,7 @@ static uint8_t *put_lengths(uint8_t *out, const uint8_t length[256]) {
     for (unsigned s = start; s < i; s++) {
       int d = length[s] - previous;
       previous = length[s];
-      unsigned z = d >= 0 ? 2 * (unsigned)d : 2 * (unsigned)-d - 1;
+      const unsigned below = d < 0, z = ((unsigned)d ^ (0u - below)) * 2 + below; /* no branch on the sign */
       glyd_bit_writer_put(&w, 1u << z, z + 1);
     }
   }
@@ -245,23 +247,25 @@ uint8_t *glyd_huffman_encode_plane(unsigned cpu, uint8_t *out, const uint8_t *in
   uint8_t table[LENGTHS_BUFFER];
   glyd_huffman_make_lengths(counts, code.length);
   size_t table_len = (size_t)(put_lengths(table, code.length) - table);
-  uint64_t own_bits = 0, last_bits = 0;
+  uint32_t own_bits = 0, last_bits = 0; /* at most 2^18 symbols of 11 bits */
+  for (unsigned s = 0; s < 256; s++) own_bits += counts[s] * code.length[s];
   int last_fits = last->valid;
-  for (unsigned s = 0; s < 256; s++) {
-    own_bits += (uint64_t)counts[s] * code.length[s];
-    if (last->valid) {
-      last_bits += (uint64_t)counts[s] * last->length[s];
-      if (counts[s] != 0 && last->length[s] == 0) last_fits = 0;
+  if (last_fits) {
+    unsigned lacking = 0;
+    for (unsigned s = 0; s < 256; s++) {
+      last_bits += counts[s] * last->length[s];
+      lacking |= (unsigned)((counts[s] != 0) & (last->length[s] == 0));
     }
+    last_fits = !lacking;
   }
   const size_t streams = n < GLYD_HUFFMAN_TWO_FROM ? 1 : n < GLYD_HUFFMAN_EIGHT_FROM ? 2 : GLYD_HUFFMAN_STREAMS;
-  size_t coded = table_len + (size_t)(own_bits >> 3);
+  size_t coded = table_len + (own_bits >> 3);
   if (last_fits && last_bits >> 3 <= coded)
-    coded = (size_t)(last_bits >> 3);
+    coded = last_bits >> 3;
   else
     last_fits = 0;
   coded += streams == 1 ? 1 : streams == 2 ? 4 : GLYD_HUFFMAN_SIZES_BYTES + GLYD_HUFFMAN_STREAMS;
-  if (coded + (n >> 5) >= n) { /* a gain below 3% is not worth decoding time */
+  if (coded + (n >> 5) + 2 >= n) { /* a gain below 3% is not worth decoding time */
     out = glyd_put_varint(out, n << 2 | GLYD_PLANE_RAW);
     memcpy(out, in, n);
     return out + n;
