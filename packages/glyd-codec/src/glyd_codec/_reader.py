@@ -109,9 +109,13 @@ class StreamDecoder:
         """Decode everything in one call, if nothing has been read yet; else return None.
 
         That is the way with the least memory (nothing is put together from parts) and
-        the most parallel work.
+        the most parallel work. Only for sources that are known to end and begin like a
+        frame, and without limits: the others would be read to their end before the first
+        byte of them is checked.
         """
-        if self._failure is not None or self._n_read:
+        if self._failure is not None or self._n_read or self._limits is not None:
+            return None
+        if not self._source.is_seekable or not self._starts_with_frame():
             return None
         try:
             data = self._source.read_rest()
@@ -122,6 +126,13 @@ class StreamDecoder:
             raise
         self._at_frame_end = self._source_ended = True
         return out
+
+    def _starts_with_frame(self) -> bool:
+        place = self._source.fp.tell()
+        memory = borrow(self._source.read_next(_CHUNK_FIRST))
+        self._source.fp.seek(place)
+        info = ffi.new("glyd_frame_info *")
+        return bool(lib.glyd_read_frame_header(memory, len(memory), info, ffi.NULL) == lib.GLYD_OK)
 
     def _fetch(self) -> None:
         self._data = self._source.read_next(self._chunk)

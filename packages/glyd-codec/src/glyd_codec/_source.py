@@ -98,12 +98,14 @@ class FileSource:
             else:
                 data: Any = self.fp.read(len(out) - done)
                 n = None if data is None else len(data)
-                if n:
+                if n and n <= len(out) - done:
                     out[done : done + n] = data
             if n is None:
                 raise BlockingIOError("the source has no data now: glyd reads blocking sources only")
             if n == 0:
                 break
+            if not 0 < n <= len(out) - done:
+                raise OSError(f"the source says that it read {n} bytes of {len(out) - done}")
             done += n
         return done
 
