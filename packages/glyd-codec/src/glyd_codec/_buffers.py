@@ -73,10 +73,9 @@ def _fresh_bytes(size: int) -> bytes:
     """
     import ctypes  # noqa: PLC0415 - 10 ms of import that only large contents need
 
-    function = ctypes.pythonapi.PyBytes_FromStringAndSize
-    function.restype = ctypes.py_object
-    function.argtypes = [ctypes.c_void_p, ctypes.c_ssize_t]
-    fresh = cast("bytes", function(None, size))
+    # a function object of our own: the one in ctypes.pythonapi belongs to the whole process
+    prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t)
+    fresh = cast("bytes", prototype(("PyBytes_FromStringAndSize", ctypes.pythonapi))(None, size))
     if hasattr(mmap, "MADV_HUGEPAGE"):
         with ffi.from_buffer("char[]", fresh) as memory:
             start = int(ffi.cast("uintptr_t", memory))

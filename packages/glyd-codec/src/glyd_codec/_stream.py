@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _OUT_FIRST = 1 << 16  # most calls give little: start small,
 _OUT_LAST = 1 << 22  # and grow to where the cost of a round no longer counts
+_CONTENT_END = 1 << 63  # docs/format.md: the content size of a frame is below this
 
 
 INTERRUPTED = GlydError("an earlier call was interrupted: what it had decoded is lost")
@@ -189,8 +190,8 @@ class Compressor:
         ParameterError
             Within a frame, or for a negative size.
         """
-        if size is not None and not 0 <= operator.index(size) < lib.GLYD_SIZE_UNKNOWN:
-            raise ParameterError(f"size must be None or 0 … 2^64-2, not {size}", found=size)
+        if size is not None and not 0 <= operator.index(size) < _CONTENT_END:
+            raise ParameterError(f"size must be None or 0 … 2^63-1, not {size}", found=size)
         with self._lock:
             if self._last_mode != self.FLUSH_FRAME:
                 raise ParameterError("a frame has been started: its size can no longer be set")
