@@ -116,7 +116,7 @@ def test_sizes(word, nbytes):
     assert parse(["-d", "--memory", word, "x"]).memory == nbytes
 
 
-@pytest.mark.parametrize("word", ["", "-1", "1x", "K", "0.0001k", "1e3"])
+@pytest.mark.parametrize("word", ["9" * 400 + "T", "8388608T", "", "-1", "1x", "K", "0.0001k", "1e3"])
 def test_wrong_sizes(word):
     with pytest.raises(UsageError):
         parse(["-d", f"--memory={word}", "x"])

@@ -36,6 +36,8 @@ _LATER = {
 _LATER_VERBS = ("train", "bundle", "unbundle", "pack", "unpack", "verify", "run", "serve", "doctor", "fit", "store")
 """First words that later versions take for commands; a file of that name needs a path."""
 
+_SIZE_END = 1 << 63  # no file or memory is as large
+
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 
@@ -109,7 +111,8 @@ def size(text: str) -> int:
         For anything else.
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([kmgt]?)(?:i?b)?", text.strip().lower())
-    value = int(float(match[1]) * (1 << _UNITS[match[2]])) if match else 0
+    number = float(match[1]) * (1 << _UNITS[match[2]]) if match else 0.0
+    value = int(number) if number < _SIZE_END else 0  # more digits than a float holds are infinity
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no size (like 500K, 64M, 2G)")
     return value
