@@ -33,7 +33,7 @@ typedef struct parse_rules {
 static const parse_rules rules_turbo = {17, 14, 8, 14, 14, 5, 0, 0, 65535};
 static const parse_rules rules_fast = {17, 13, 7, 7, 7, 5, 0, 0, 65535};
 static const parse_rules rules_fast_6 = {17, 13, 6, 6, 6, 5, 0, 0, 65535};
-static const parse_rules rules_default = {17, 15, 6, 6, 7, 5, 1, 1, (1u << 18) - 1};
+static const parse_rules rules_default = {17, 15, 7, 7, 8, 5, 1, 1, (1u << 18) - 1};
 
 /* For content that would be mostly literals, and for small inputs: shorter
  * matches help it, and it is read fast enough to afford them. */
