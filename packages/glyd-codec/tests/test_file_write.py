@@ -291,3 +291,18 @@ def test_unclosed_files_do_not_disturb(tmp_path):
     with pytest.raises(glyd.ParameterError):
         glyd.GlydFile(tmp_path / "x.glyd", "rt")
     gc.collect()
+
+
+@pytest.mark.parametrize("n_said", [0, -1, 1 << 20])
+def test_file_that_miscounts_what_it_took(n_said):
+    class Miscounting:
+        def write(self, data):
+            return n_said
+
+    file = glyd.open(Miscounting(), "wb")
+    with pytest.raises(OSError, match=f"took {n_said} bytes of "):
+        file.write(bytes(5_000_000))
+        file.flush()
+    with pytest.raises(glyd.GlydError, match="earlier write failed"):
+        file.write(b"more")
+    file.abort()

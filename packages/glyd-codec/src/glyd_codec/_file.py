@@ -312,6 +312,8 @@ class GlydFile(io.BufferedIOBase):
                 if isinstance(self._fp, io.RawIOBase):
                     raise BlockingIOError("the file takes no data now: glyd writes to blocking files only")
                 break  # objects that return nothing have taken everything
+            if not 0 < n <= len(rest):
+                raise OSError(f"the file says that it took {n} bytes of {len(rest)}")
             rest = rest[n:]
         self._has_failed = False
 
