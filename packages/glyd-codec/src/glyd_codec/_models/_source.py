@@ -30,7 +30,7 @@ _OTHER_WEIGHTS = frozenset(
         ".pickle", ".pkl", ".pt", ".pth", ".tflite",
     )
 )  # fmt: skip
-_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
 @dataclass(slots=True)
@@ -87,7 +87,10 @@ def locate(
             f"{path} is no directory here, and fetching it from the hub takes: pip install 'glyd-codec[models]'"
         ) from None
     skip = [f"*{suffix}" for suffix in sorted(_OTHER_WEIGHTS)]
-    folder = snapshot_download(path, revision=revision, token=token, ignore_patterns=skip)
+    try:
+        folder = snapshot_download(path, revision=revision, token=token, ignore_patterns=skip)
+    except ValueError as error:  # a name or revision that the hub cannot have
+        raise ParameterError(f"{path}: {error}") from None
     return folder, {"repo": path, "revision": os.path.basename(folder)}
 
 

@@ -113,6 +113,15 @@ class _Reading:
                 raise FormatError(f"{name}: in {MANIFEST} and not there")
             yield name, entry
 
+    def check_file(self, name: str, entry: dict[str, Any]) -> None:
+        """Compare a file with its entry."""
+        total, nbytes = hashlib.sha256(), 0
+        with open(os.path.join(self.path, name), "rb") as file:
+            while data := file.read(CHUNK_NBYTES):
+                total.update(data)
+                nbytes += len(data)
+        _check_copy(name, entry, nbytes, total.hexdigest())
+
 
 def _check_copy(name: str, entry: dict[str, Any], nbytes: int, sha256: str) -> None:
     if nbytes != entry["nbytes"]:
@@ -135,6 +144,7 @@ def unpack_directory(
                         reading.shard(shard, out)
                 for name, entry in reading.files():
                     if entry["original"] is not None:
+                        reading.check_file(name, entry)
                         write_file(folder, name, entry["original"])
                     else:
                         _check_copy(name, entry, *copy_file(os.path.join(src, name), folder, name))
@@ -151,12 +161,7 @@ def verify_directory(src: str, *, threads: int, progress: Callable[[int, int], N
             for shard in reading.manifest.shards:
                 reading.shard(shard, None)
             for name, entry in reading.files():
-                total, nbytes = hashlib.sha256(), 0
-                with open(os.path.join(src, name), "rb") as file:
-                    while data := file.read(CHUNK_NBYTES):
-                        total.update(data)
-                        nbytes += len(data)
-                _check_copy(name, entry, nbytes, total.hexdigest())
+                reading.check_file(name, entry)
         finally:
             reading.close()
         return reading.manifest
