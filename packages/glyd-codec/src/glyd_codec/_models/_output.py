@@ -35,6 +35,7 @@ def new_directory(dst: str | os.PathLike[str], source: str) -> Iterator[str]:
     if os.path.lexists(path) and (os.path.islink(path) or not os.path.isdir(path) or os.listdir(path)):
         raise FileExistsError(errno.EEXIST, "is there already, and not as an empty directory", path)
     parent, name = os.path.split(path)
+    os.stat(parent)  # so that an error names it, not the temporary directory
     inside = os.path.realpath(source)
     if os.path.commonpath([os.path.realpath(parent), inside]) == inside:
         raise ParameterError(f"{os.fspath(dst)} is inside of {source}, which is being read")
