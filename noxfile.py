@@ -250,7 +250,8 @@ def _pytest(session: nox.Session, name: str, file: str = "", extra: str = "") ->
 @nox.session(reuse_venv=False)
 def tests_codec(session: nox.Session) -> None:
     """Test glyd-codec from its wheel."""
-    _pytest(session, "codec")
+    session.install("numpy", "safetensors")  # tests read packed models with them
+    _pytest(session, "codec", extra="[models]")
 
 
 @nox.session(reuse_venv=False)

@@ -8,13 +8,13 @@ import time
 
 import pytest
 
-from glyd_cli.arguments import _LATER, _LATER_VERBS, build_parser, parse
+from glyd_cli.arguments import _LATER, _LATER_VERBS, build_model_parser, build_parser, parse
 from glyd_cli.errors import UsageError
 from glyd_cli.helptext import HELP
 
 
 def test_help_names_every_option_and_no_other():
-    known = {s for a in build_parser()._actions for s in a.option_strings}
+    known = {s for p in (build_parser(), build_model_parser()) for a in p._actions for s in a.option_strings}
     later = {s for flags in _LATER.values() for s in flags}
     named = set(re.findall(r"(?<![\w-])(--?[a-zA-Z0-9][\w-]*)", HELP.split("FILES AND SAFETY")[0]))
     named = {re.sub(r"^(-[Tt])\d+$", r"\1", n) for n in named}

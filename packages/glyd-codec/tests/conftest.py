@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import array
 import io
+import json
 import random
 import struct
 
@@ -107,10 +109,34 @@ def seal(header: bytes) -> bytes:
     return header + checksum32(header)
 
 
+def make_bf16(size: int, seed: int = 1, scale: float = 0.02) -> bytes:
+    """Return bf16 weights of a Gaussian."""
+    rng = random.Random(seed)
+    wide = array.array("f", (rng.gauss(0, scale) for _ in range(size))).tobytes()
+    out = bytearray(2 * size)
+    out[0::2], out[1::2] = wide[2::4], wide[3::4]
+    return bytes(out)
+
+
+def make_safetensors(tensors, metadata=None, padding: int = 0, order=None) -> bytes:
+    """Return a safetensors file: tensors maps names to dtype, shape, bytes; order is that of the data."""
+    header = {} if metadata is None else {"__metadata__": metadata}
+    places, data = {}, b""
+    for name in order or tensors:
+        places[name] = [len(data), len(data) + len(tensors[name][2])]
+        data += tensors[name][2]
+    for name, (dtype, shape, _) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": places[name]}
+    text = json.dumps(header).encode() + b" " * padding
+    return len(text).to_bytes(8, "little") + text + data
+
+
 class Tools:
     """What tests share, as one fixture: test modules cannot import each other."""
 
     make_text = staticmethod(make_text)
+    make_bf16 = staticmethod(make_bf16)
+    make_safetensors = staticmethod(make_safetensors)
     stream = staticmethod(stream)
     skippable = staticmethod(skippable)
     seal = staticmethod(seal)

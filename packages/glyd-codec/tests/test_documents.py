@@ -18,12 +18,15 @@ from glyd_codec._native import ffi, lib  # noqa: TID251  its stub is what is tes
 README = Path(__file__).parent.parent / "README.md"
 
 
-def test_examples_of_the_readme_run(tmp_path, monkeypatch, text):
+def test_examples_of_the_readme_run(tmp_path, monkeypatch, text, tools):
     blocks = re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert len(blocks) >= 5
     monkeypatch.chdir(tmp_path)
     with glyd.open("table.glyd", "wb") as f:
         f.write(text)
+    (tmp_path / "Qwen3-8B").mkdir()
+    weights = tools.make_safetensors({"w": ("BF16", (64, 512), tools.make_bf16(64 * 512))})
+    (tmp_path / "Qwen3-8B" / "model.safetensors").write_bytes(weights)
     scope = {"data": glyd.compress(text[:5000]), "path": "table.glyd"}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), scope)
@@ -31,6 +34,7 @@ def test_examples_of_the_readme_run(tmp_path, monkeypatch, text):
     assert scope["n"] == len(scope["data"])
     assert glyd.decompress(scope["part"] + scope["rest"]) == scope["data"]
     assert glyd.open("log.glyd").read() == b"a line\n"
+    assert (tmp_path / "Qwen3-8B-again" / "model.safetensors").read_bytes() == weights
 
 
 def test_the_readme_names_everything():

@@ -97,6 +97,10 @@ def _run(options: Options, reporter: Reporter, umask: int) -> int:
         from glyd_cli.bench.verb import bench_files
 
         return bench_files(options, reporter)
+    if options.verb in {"pack", "unpack", "verify"}:
+        from glyd_cli.models import run_model_verb
+
+        return run_model_verb(options, reporter)
     from glyd_cli.convert import convert
 
     return convert(options, reporter, umask)

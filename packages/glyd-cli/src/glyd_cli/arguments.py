@@ -33,7 +33,10 @@ _LATER = {
 }
 """Options of the design that this version does not have: refused by name, not as typing errors."""
 
-_LATER_VERBS = ("train", "bundle", "unbundle", "pack", "unpack", "verify", "run", "serve", "doctor", "fit", "store")
+MODEL_VERBS = ("pack", "unpack", "verify")
+"""First words that are commands on models; a file of that name needs a path."""
+
+_LATER_VERBS = ("train", "bundle", "unbundle", "run", "serve", "doctor", "fit", "store")
 """First words that later versions take for commands; a file of that name needs a path."""
 
 _SIZE_END = 1 << 63  # no file or memory is as large
@@ -48,7 +51,8 @@ class Options:
     Attributes
     ----------
     verb
-        "compress", "decompress", "test", "list", "info", "bench", "help" or "version".
+        "compress", "decompress", "test", "list", "info", "bench", "help", "version", or
+        one of `MODEL_VERBS`.
     files
         Inputs as given; ``-`` is standard input.
     threads
@@ -57,6 +61,8 @@ class Options:
         Bytes a decoder may take, or None for the limit of the library.
     sparse
         True, False, or None to decide by the kind of the output.
+    layout, revision
+        Of ``pack``.
     """
 
     verb: str = "compress"
@@ -77,6 +83,8 @@ class Options:
     plot: str | None = None
     seconds: float = 3.0
     limit: int | None = None
+    layout: Literal["tiered", "mma12"] = "tiered"
+    revision: str | None = None
 
     @property
     def n_threads(self) -> int:
@@ -181,6 +189,21 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def build_model_parser() -> argparse.ArgumentParser:
+    """Return the parser of what follows one of `MODEL_VERBS`; destinations as in `build_parser`."""
+    parser = _Parser(prog="glyd", add_help=False, allow_abbrev=False)
+    add = parser.add_argument
+    add("--layout", choices=("tiered", "mma12"))
+    add("--revision", metavar="REV")
+    add("-T", "--threads", metavar="N", type=_threads)
+    add("-q", "--quiet", action="store_true")
+    add("-v", "--verbose", action="store_true")
+    add("--json", action="store_true")
+    add("-h", "--help", dest="help", action="store_true")
+    add("files", metavar="PATH", nargs="*")
+    return parser
+
+
 def parse(argv: Sequence[str]) -> Options:
     """Understand a command line.
 
@@ -201,6 +224,8 @@ def parse(argv: Sequence[str]) -> Options:
         words, literal = words[:cut], words[cut + 1 :]
     if words and words[0] in _LATER_VERBS:
         raise UsageError(f"the command '{words[0]}' is unknown to this version; a file of that name: ./{words[0]}")
+    if words and words[0] in MODEL_VERBS:
+        return _parse_model(words[0], words[1:], literal)
     try:
         given = vars(build_parser().parse_intermixed_args(words))
     except argparse.ArgumentError as error:
@@ -208,6 +233,26 @@ def parse(argv: Sequence[str]) -> Options:
     options = Options(**{name: value for name, value in given.items() if value is not None})
     options.files += literal
     _check(options, given)
+    return options
+
+
+def _parse_model(verb: str, words: list[str], literal: list[str]) -> Options:
+    try:
+        given = vars(build_model_parser().parse_intermixed_args(words))
+    except argparse.ArgumentError as error:
+        raise UsageError(str(error).removeprefix("argument ")) from None
+    if given.pop("help"):
+        return Options(verb="help")
+    options = Options(verb=verb, **{name: value for name, value in given.items() if value is not None})
+    options.files += literal
+    names = {"pack": "MODEL and OUT", "unpack": "DIR and OUT", "verify": "DIR"}[verb]
+    if len(options.files) != len(names.split(" and ")):
+        raise UsageError(f"{verb} takes {names}; a file named {verb}: ./{verb}")
+    if options.quiet and options.verbose:
+        raise UsageError("-q and -v contradict each other")
+    for name in ("layout", "revision"):
+        if given[name] is not None and verb != "pack":
+            raise UsageError(f"--{name} goes with pack")
     return options
 
 

@@ -10,6 +10,7 @@ USAGE
   glyd -d [OPTIONS] [FILE.glyd...] [-o OUT]    FILE.glyd becomes FILE
   glyd --test | --list | --info [FILE.glyd...]
   glyd -b [FILE...]                            measure levels on your data
+  glyd pack MODEL OUT | unpack DIR OUT | verify DIR    model checkpoints
 
   Without FILE, or with -, standard input goes to standard output. Inputs are
   kept. Nothing is replaced without -f.
@@ -66,6 +67,15 @@ BENCHMARK
       --seconds S    time for each row and direction, at least one round (3)
       --limit SIZE   use only the first SIZE bytes of each file
       --plot FILE    draw ratio against speed, as .png or .svg
+
+MODELS
+  pack makes a directory from MODEL, a directory of safetensors files or a name
+  on the Hugging Face hub (pip install 'glyd-cli[models]'), in which the bf16
+  matrices take a third less and all else is as it was. unpack restores every
+  weight file byte for byte; verify checks every byte. -T, -q, -v and --json go
+  with all three. OUT must not exist, or be empty.
+      --layout L     tiered (smallest, the default) or mma12 (quickest to read)
+      --revision R   branch, tag or commit of a model on the hub
 
 FILES AND SAFETY
   An output appears under its name in one step, complete, with the permissions

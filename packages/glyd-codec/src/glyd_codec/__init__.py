@@ -4,7 +4,8 @@
 
 In one call: `compress`, `decompress`, `decompress_into`. As a file: `open`,
 `GlydFile`. Piece by piece: `Compressor`, `Decompressor`. Without decoding:
-`get_frame_info`, `iter_frames`, `iter_segments`.
+`get_frame_info`, `iter_frames`, `iter_segments`. Model checkpoints: `pack_model`,
+`unpack_model`, `verify_model`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from glyd_codec._errors import (
 )
 from glyd_codec._file import GlydFile
 from glyd_codec._inspect import FrameInfo, SegmentInfo, get_frame_info, iter_frames, iter_segments
+from glyd_codec._models import ModelReport, PackReport, pack_model, unpack_model, verify_model
 from glyd_codec._oneshot import compress, decompress, decompress_into
 from glyd_codec._open import open  # noqa: A004
 from glyd_codec._params import LEVELS, Limits
@@ -44,6 +46,8 @@ __all__ = [
     "LimitError",
     "Limits",
     "MissingBaseError",
+    "ModelReport",
+    "PackReport",
     "ParameterError",
     "SegmentInfo",
     "TruncatedError",
@@ -57,4 +61,7 @@ __all__ = [
     "iter_frames",
     "iter_segments",
     "open",
+    "pack_model",
+    "unpack_model",
+    "verify_model",
 ]

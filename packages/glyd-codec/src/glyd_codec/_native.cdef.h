@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The glyd authors
  * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
  *
- * What the Python package uses of glyd/glyd.h, in the subset of C that cffi
+ * What the Python package uses of glyd/glyd.h and glyd/weights.h, in the subset of C that cffi
  * reads. "..." leaves values and layouts to the compiler, so that nothing here
  * can disagree with the header without an error when the module is built.
  */
@@ -181,3 +181,35 @@ void glyd_dctx_free(glyd_dctx *ctx);
 glyd_status glyd_dctx_reset(glyd_dctx *ctx);
 glyd_status glyd_decompress_stream(glyd_dctx *ctx, glyd_out *out, glyd_in *in, int *at_end);
 void glyd_dctx_error(const glyd_dctx *ctx, glyd_error *error);
+
+#define GLYD_WEIGHTS_MMA12 ...
+#define GLYD_WEIGHTS_TIERED ...
+#define GLYD_WEIGHTS_ALIGN ...
+#define GLYD_WEIGHTS_ROWS ...
+#define GLYD_WEIGHTS_COLS_MAX ...
+#define GLYD_WEIGHTS_ROWS_MAX ...
+
+typedef struct glyd_weights_shape {
+  int layout;
+  uint64_t rows;
+  uint64_t cols;
+  ...;
+} glyd_weights_shape;
+
+typedef struct glyd_weights_info {
+  glyd_weights_shape shape;
+  uint64_t size;
+  ...;
+} glyd_weights_info;
+
+size_t glyd_weights_workspace(void);
+uint64_t glyd_weights_pack_bound(const glyd_weights_shape *shape);
+uint64_t glyd_weights_plan_size(const glyd_weights_shape *shape);
+glyd_status glyd_weights_plan_rows(void *out, size_t cap, const glyd_weights_shape *shape, uint64_t first_row,
+                                   uint64_t n_rows, const void *in, void *workspace, size_t workspace_len, int cpu);
+glyd_status glyd_weights_plan_end(void *out, size_t cap, const glyd_weights_shape *shape, size_t *out_len);
+glyd_status glyd_weights_pack_rows(void *out, size_t cap, const glyd_weights_shape *shape, uint64_t first_row,
+                                   uint64_t n_rows, const void *in, void *workspace, size_t workspace_len, int cpu);
+glyd_status glyd_weights_read_info(const void *in, size_t len, glyd_weights_info *info);
+glyd_status glyd_weights_unpack_rows(void *out, size_t cap, const void *in, size_t len, uint64_t first_row,
+                                     uint64_t n_rows, void *workspace, size_t workspace_len, int cpu);

@@ -1,0 +1,135 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+"""Outputs: a directory that appears whole or not at all, and files written at places."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import secrets
+import shutil
+from typing import TYPE_CHECKING
+
+from glyd_codec._errors import ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CHUNK_NBYTES = 1 << 22
+
+
+@contextlib.contextmanager
+def new_directory(dst: str | os.PathLike[str], source: str) -> Iterator[str]:
+    """Give a temporary directory beside ``dst``, and rename it to ``dst`` at the end.
+
+    Raises
+    ------
+    FileExistsError
+        ``dst`` is there and no empty directory.
+    ParameterError
+        ``dst`` is inside of the source.
+    """
+    path = os.path.abspath(os.fspath(dst))
+    if os.path.lexists(path) and (os.path.islink(path) or not os.path.isdir(path) or os.listdir(path)):
+        raise FileExistsError(errno.EEXIST, "is there already, and not as an empty directory", path)
+    parent, name = os.path.split(path)
+    os.stat(parent)  # so that an error names it, not the temporary directory
+    inside = os.path.realpath(source)
+    if os.path.commonpath([os.path.realpath(parent), inside]) == inside:
+        raise ParameterError(f"{os.fspath(dst)} is inside of {source}, which is being read")
+    temporary = os.path.join(parent, f".{name[:200]}.{secrets.token_hex(6)}.glyd-tmp")
+    try:
+        os.mkdir(temporary)
+        yield temporary
+        os.rename(temporary, path)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+class PlacedFile:
+    """A new file that is written at places that the caller chooses.
+
+    Small pieces in a row are gathered. An error of the system names the file.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
+        self._gathered = bytearray()
+        self._at = 0  # where the gathered bytes belong
+
+    def put(self, at: int, data: bytes | memoryview) -> None:
+        """Write data at a place; small pieces may stay in memory until `close`."""
+        if self._at + len(self._gathered) != at or len(self._gathered) + len(data) > CHUNK_NBYTES:
+            self._flush()
+            self._at = at
+        if len(data) < CHUNK_NBYTES // 4:
+            self._gathered += data
+            return
+        self._flush()
+        self._write(at, memoryview(data))
+        self._at = at + len(data)
+
+    def _flush(self) -> None:
+        if self._gathered:
+            self._write(self._at, memoryview(self._gathered))
+            self._at += len(self._gathered)
+            self._gathered = bytearray()
+
+    def _write(self, at: int, data: memoryview) -> None:
+        try:
+            while data:
+                n = os.pwrite(self._fd, data[: 1 << 30], at)
+                at, data = at + n, data[n:]
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self.path) from error
+
+    def close(self) -> None:
+        """Write what is gathered, and close."""
+        try:
+            self._flush()
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Close, whatever is lost."""
+        if self._fd >= 0:
+            fd, self._fd = self._fd, -1
+            os.close(fd)
+
+
+@contextlib.contextmanager
+def placed_file(path: str) -> Iterator[PlacedFile]:
+    """Give a `PlacedFile` that is closed at the end."""
+    file = PlacedFile(path)
+    try:
+        yield file
+        file.close()
+    finally:
+        file.abandon()
+
+
+def write_file(folder: str, name: str, data: bytes) -> None:
+    """Write a small file, with the folders on its way."""
+    with placed_file(_path(folder, name)) as file:
+        file.put(0, data)
+
+
+def copy_file(source: str, folder: str, name: str) -> tuple[int, str]:
+    """Copy a file; return its size and SHA-256."""
+    total, at = hashlib.sha256(), 0
+    with open(source, "rb", buffering=0) as original, placed_file(_path(folder, name)) as file:
+        while data := original.read(CHUNK_NBYTES):
+            total.update(data)
+            file.put(at, data)
+            at += len(data)
+    return at, total.hexdigest()
+
+
+def _path(folder: str, name: str) -> str:
+    path = os.path.join(folder, name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    return path
