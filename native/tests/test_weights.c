@@ -65,7 +65,14 @@ static size_t pack_in_ranges(uint8_t *out, size_t cap, const glyd_weights_shape 
       else
         CHECK_EQ(glyd_weights_pack_rows(out, cap, shape, b * 64, n, rows, work, n_work, 0), GLYD_OK);
     }
-    if (step == 0) CHECK_EQ(glyd_weights_plan_end(out, cap, shape, &size), GLYD_OK);
+    if (step == 0) {
+      size_t told = 0; /* by a buffer with room for the plan only */
+      const size_t plan_size = (size_t)glyd_weights_plan_size(shape);
+      const glyd_status status = glyd_weights_plan_end(out, plan_size, shape, &told);
+      CHECK_EQ(glyd_weights_plan_end(out, cap, shape, &size), GLYD_OK);
+      CHECK_EQ(status, size == 0 ? GLYD_OK : GLYD_E_BUFFER);
+      CHECK_EQ(told, size);
+    }
     if (size == 0) return 0;
   }
   return size;

@@ -62,7 +62,9 @@ GLYD_API glyd_status glyd_weights_pack(void *out, size_t cap, const glyd_weights
  * every row. Ranges start at a multiple of 64 rows and end at one or at the
  * last row; in points to the range's first row. Ranges of one step may run in
  * parallel; every range of a step must be done before the next step.
- * cap: at least glyd_weights_plan_size bytes for the plan, *out_len after it. */
+ * cap: at least glyd_weights_plan_size bytes for the plan, *out_len after it.
+ * glyd_weights_plan_end gives BUFFER and that *out_len when cap is smaller: the
+ * plan can then be copied to a buffer of that size and ended again there. */
 GLYD_API uint64_t glyd_weights_plan_size(const glyd_weights_shape *shape);
 GLYD_API glyd_status glyd_weights_plan_rows(void *out, size_t cap, const glyd_weights_shape *shape, uint64_t first_row,
                                             uint64_t n_rows, const void *in, void *workspace, size_t workspace_len,

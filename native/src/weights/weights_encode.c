@@ -126,6 +126,7 @@ glyd_status glyd_weights_encode_plan_end(uint8_t *out, size_t cap, const glyd_we
   }
   if (!glyd_weights_geometry(shape, units, exceptions, &info)) return GLYD_E_PARAMETER;
   if (info.size > glyd_weights_encode_bound(shape)) return GLYD_OK;
+  *out_len = (size_t)info.size;
   if (info.size > cap) return GLYD_E_BUFFER;
   memset(out, 0, GLYD_WEIGHTS_HEADER);
   glyd_store32(out + GLYD_WEIGHTS_AT_MAGIC, GLYD_WEIGHTS_MAGIC);
@@ -147,7 +148,6 @@ glyd_status glyd_weights_encode_plan_end(uint8_t *out, size_t cap, const glyd_we
   memset(out + values_end, 0, (size_t)(info.size - values_end));
   const uint64_t escapes_end = info.escapes_at + units * GLYD_WEIGHTS_ESCAPE_UNIT;
   memset(out + escapes_end, 0, (size_t)(info.exc_places_at - escapes_end));
-  *out_len = (size_t)info.size;
   return GLYD_OK;
 }
 

@@ -27,12 +27,13 @@ def test_examples_of_the_readme_run(tmp_path, monkeypatch, text, tools):
     (tmp_path / "Qwen3-8B").mkdir()
     weights = tools.make_safetensors({"w": ("BF16", (64, 512), tools.make_bf16(64 * 512))})
     (tmp_path / "Qwen3-8B" / "model.safetensors").write_bytes(weights)
-    scope = {"data": glyd.compress(text[:5000]), "path": "table.glyd"}
+    scope = {"data": glyd.compress(text[:5000]), "path": "table.glyd", "weights": tools.make_bf16(256 * 1024)}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), scope)
     assert scope["tail"] == text[-65536:]
     assert scope["n"] == len(scope["data"])
     assert glyd.decompress(scope["part"] + scope["rest"]) == scope["data"]
+    assert scope["rows"] == scope["weights"][2 * 64 * 1024 : 2 * 192 * 1024]
     assert glyd.open("log.glyd").read() == b"a line\n"
     assert (tmp_path / "Qwen3-8B-again" / "model.safetensors").read_bytes() == weights
 

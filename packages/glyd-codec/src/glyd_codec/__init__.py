@@ -5,7 +5,8 @@
 In one call: `compress`, `decompress`, `decompress_into`. As a file: `open`,
 `GlydFile`. Piece by piece: `Compressor`, `Decompressor`. Without decoding:
 `get_frame_info`, `iter_frames`, `iter_segments`. Model checkpoints: `pack_model`,
-`unpack_model`, `verify_model`.
+`unpack_model`, `verify_model`; single bf16 matrices: `pack_weights`, `unpack_weights`,
+`read_weights_info`.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from glyd_codec._open import open  # noqa: A004
 from glyd_codec._params import LEVELS, Limits
 from glyd_codec._stream import Compressor, Decompressor
 from glyd_codec._version import __version__
+from glyd_codec._weights import WeightsInfo, pack_weights, read_weights_info, unpack_weights
 
 __all__ = [
     "LEVELS",
@@ -52,6 +54,7 @@ __all__ = [
     "SegmentInfo",
     "TruncatedError",
     "UnsupportedVersionError",
+    "WeightsInfo",
     "WrongBaseError",
     "__version__",
     "compress",
@@ -62,6 +65,9 @@ __all__ = [
     "iter_segments",
     "open",
     "pack_model",
+    "pack_weights",
+    "read_weights_info",
     "unpack_model",
+    "unpack_weights",
     "verify_model",
 ]

@@ -8,6 +8,7 @@ import mmap
 import sys
 from typing import TYPE_CHECKING, cast
 
+from glyd_codec._errors import ParameterError
 from glyd_codec._native import ffi
 
 if TYPE_CHECKING:
@@ -57,6 +58,20 @@ def borrow_writable(out: WriteableBuffer) -> Any:
         return ffi.from_buffer("char[]", out, require_writable=True)
     except TypeError:
         raise TypeError(f"a writable bytes-like object is required, not {type(out).__name__}") from None
+
+
+def check_apart(src: Any, dst: Any) -> None:
+    """Refuse buffers that overlap: decoding would read what it has overwritten.
+
+    Raises
+    ------
+    ParameterError
+        They share memory.
+    """
+    first = int(ffi.cast("uintptr_t", src))
+    second = int(ffi.cast("uintptr_t", dst))
+    if len(src) and len(dst) and first < second + len(dst) and second < first + len(src):
+        raise ParameterError("out shares memory with data")
 
 
 def to_bytes(memory: Any, size: int) -> bytes:

@@ -184,6 +184,9 @@ void glyd_dctx_error(const glyd_dctx *ctx, glyd_error *error);
 
 #define GLYD_WEIGHTS_MMA12 ...
 #define GLYD_WEIGHTS_TIERED ...
+#define GLYD_WEIGHTS_MAGIC ...
+#define GLYD_WEIGHTS_VERSION ...
+#define GLYD_WEIGHTS_HEADER ...
 #define GLYD_WEIGHTS_ALIGN ...
 #define GLYD_WEIGHTS_ROWS ...
 #define GLYD_WEIGHTS_COLS_MAX ...
@@ -199,6 +202,20 @@ typedef struct glyd_weights_shape {
 typedef struct glyd_weights_info {
   glyd_weights_shape shape;
   uint64_t size;
+  uint64_t row_blocks;
+  uint64_t tiles;
+  uint32_t tile_cols;
+  uint32_t tile_bytes;
+  uint32_t tile_escape_max;
+  uint32_t block_exc_max;
+  uint64_t n_exceptions;
+  uint64_t n_escape_units;
+  uint64_t blocks_at;
+  uint64_t index_at;
+  uint64_t tiles_at;
+  uint64_t escapes_at;
+  uint64_t exc_places_at;
+  uint64_t exc_values_at;
   ...;
 } glyd_weights_info;
 

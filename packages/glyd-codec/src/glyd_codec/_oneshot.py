@@ -7,8 +7,8 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING
 
-from glyd_codec._buffers import BytesOut, borrow, borrow_writable, scratch, to_bytes
-from glyd_codec._errors import BufferTooSmallError, ParameterError, limit_error, status_error, truncated
+from glyd_codec._buffers import BytesOut, borrow, borrow_writable, check_apart, scratch, to_bytes
+from glyd_codec._errors import BufferTooSmallError, limit_error, status_error, truncated
 from glyd_codec._native import ffi, lib
 from glyd_codec._params import check_threads, native_limits, native_params
 
@@ -196,7 +196,7 @@ def decompress_into(
     try:
         dst = borrow_writable(out)
         try:
-            _check_apart(src, dst)
+            check_apart(src, dst)
             size = _content_size(src, native)
             if size > len(dst):
                 raise BufferTooSmallError(
@@ -207,11 +207,3 @@ def decompress_into(
             ffi.release(dst)
     finally:
         ffi.release(src)
-
-
-def _check_apart(src: Any, dst: Any) -> None:
-    """Refuse buffers that overlap: decoding would read what it has overwritten."""
-    first = int(ffi.cast("uintptr_t", src))
-    second = int(ffi.cast("uintptr_t", dst))
-    if len(src) and len(dst) and first < second + len(dst) and second < first + len(src):
-        raise ParameterError("out shares memory with data")

@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Literal, TypeAlias
 
     from glyd_codec._models._manifest import Manifest
-
-    WeightsLayout: TypeAlias = Literal["tiered", "mma12"]
+    from glyd_codec._weights import WeightsLayout
 
 
 @dataclass(frozen=True, slots=True)

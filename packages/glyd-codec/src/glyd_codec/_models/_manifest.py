@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from glyd_codec._errors import CorruptDataError, FormatError, GlydError, UnsupportedVersionError
-from glyd_codec._models._matrix import LAYOUTS, as_matrix, check_sha256, mismatch
+from glyd_codec._models._matrix import as_matrix, check_sha256, mismatch
 from glyd_codec._models._safetensors import HEADER_MAX, json_object, parse
 from glyd_codec._models._source import MANIFEST, is_file_name, read_file
 from glyd_codec._oneshot import compress, decompress
 from glyd_codec._version import __version__
+from glyd_codec._weights import LAYOUTS
 
 if TYPE_CHECKING:
     from typing import Any

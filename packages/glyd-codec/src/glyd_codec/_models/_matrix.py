@@ -13,13 +13,11 @@ from glyd_codec._buffers import scratch
 from glyd_codec._errors import (
     ChecksumError,
     CorruptDataError,
-    ParameterError,
     TruncatedError,
-    status_error,
-    status_text,
 )
 from glyd_codec._native import ffi, lib
 from glyd_codec._params import check_threads, usable_cpus
+from glyd_codec._weights import ALIGN, LAYOUTS, WORKSPACE_NBYTES, check_status, is_shape, native_shape, row_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -27,45 +25,19 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-LAYOUTS = {"tiered": lib.GLYD_WEIGHTS_TIERED, "mma12": lib.GLYD_WEIGHTS_MMA12}
-ALIGN = int(lib.GLYD_WEIGHTS_ALIGN)
-
-_BLOCK_ROWS = int(lib.GLYD_WEIGHTS_ROWS)
-_STEP_NBYTES = 1 << 20  # of a range that one thread works on: fits its cache, and is worth handing over
-
-
-def layout_id(layout: str) -> int:
-    """Return the number of a layout.
-
-    Raises
-    ------
-    ParameterError
-        For a layout that does not exist.
-    """
-    number = LAYOUTS.get(layout)
-    if number is None:
-        raise ParameterError(f"layout must be one of {', '.join(LAYOUTS)}; not {layout!r}")
-    return int(number)
-
 
 def as_matrix(shape: tuple[int, ...]) -> tuple[int, int] | None:
     """Return rows and columns of the pack of a tensor, or None for a shape that has none."""
     if len(shape) not in {2, 3}:
         return None
     rows, cols = (shape[0], shape[1]) if len(shape) == 2 else (shape[0] * shape[1], shape[2])
-    if not (1 <= rows <= lib.GLYD_WEIGHTS_ROWS_MAX and 1 <= cols < lib.GLYD_WEIGHTS_COLS_MAX):
-        return None
-    return (rows, cols) if rows * cols <= 1 << 56 else None
+    return (rows, cols) if is_shape(rows, cols) else None
 
 
 def can_pay(layout: str, rows: int, cols: int) -> bool:
     """Say whether the fixed part of a pack alone leaves it small enough."""
-    shape = _shape(layout, rows, cols)
+    shape = native_shape(layout, rows, cols)
     return bool(lib.glyd_weights_plan_size(shape) < lib.glyd_weights_pack_bound(shape))
-
-
-def _shape(layout: str, rows: int, cols: int) -> Any:
-    return ffi.new("glyd_weights_shape *", {"layout": LAYOUTS[layout], "rows": rows, "cols": cols})
 
 
 class Engine:
@@ -81,7 +53,6 @@ class Engine:
         self.threads = check_threads(threads) or usable_cpus()
         self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="glyd-pack") if self.threads > 1 else None
         self._local = threading.local()
-        self._workspace_nbytes = int(lib.glyd_weights_workspace())
         self._buffers: dict[str, Any] = {}
 
     def __enter__(self) -> Self:
@@ -124,15 +95,8 @@ class Engine:
 
     def _workspace(self) -> Any:
         if not hasattr(self._local, "workspace"):
-            self._local.workspace = scratch(self._workspace_nbytes)
+            self._local.workspace = scratch(WORKSPACE_NBYTES)
         return self._local.workspace
-
-    def _ranges(self, rows: int, nbytes: int) -> list[tuple[int, int]]:
-        """Cut rows into ranges of whole row blocks: first row and number of rows of each."""
-        blocks = -(-rows // _BLOCK_ROWS)
-        n = max(1, min(blocks, max(nbytes // _STEP_NBYTES, self.threads if nbytes > _STEP_NBYTES else 1)))
-        step = -(-blocks // n) * _BLOCK_ROWS
-        return [(first, min(step, rows - first)) for first in range(0, rows, step)]
 
     def pack(
         self,
@@ -158,30 +122,30 @@ class Engine:
             The pack with its padding, valid until the next call, and SHA-256 of the weights.
             None when a pack does not pay.
         """
-        shape = _shape(layout, rows, cols)
+        shape = native_shape(layout, rows, cols)
         nbytes, row_nbytes = rows * cols * 2, cols * 2
         cap = int(lib.glyd_weights_pack_bound(shape)) + ALIGN
         source, out = self.room("source", nbytes), self.room("out", cap)
         view = memoryview(ffi.buffer(source, nbytes))
-        ranges = self._ranges(rows, nbytes)
+        ranges = row_ranges(0, rows, row_nbytes, self.threads)
 
         def plan(first: int, n: int) -> None:
             at = first * row_nbytes
             read_exactly(path, offset + at, view[at : at + n * row_nbytes])
             work = self._workspace()
-            check(
-                lib.glyd_weights_plan_rows(out, cap, shape, first, n, source + at, work, self._workspace_nbytes, 0),
+            check_status(
+                lib.glyd_weights_plan_rows(out, cap, shape, first, n, source + at, work, WORKSPACE_NBYTES, 0),
                 path,
             )
 
         def fill(first: int, n: int) -> None:
             work = self._workspace()
             at = source + first * row_nbytes
-            check(lib.glyd_weights_pack_rows(out, cap, shape, first, n, at, work, self._workspace_nbytes, 0), path)
+            check_status(lib.glyd_weights_pack_rows(out, cap, shape, first, n, at, work, WORKSPACE_NBYTES, 0), path)
 
         self.run([_bind(plan, *each) for each in ranges])
         size = ffi.new("size_t *")
-        check(lib.glyd_weights_plan_end(out, cap, shape, size), path)
+        check_status(lib.glyd_weights_plan_end(out, cap, shape, size), path)
         if not size[0]:
             return None
         source_hash = hashlib.sha256()
@@ -222,7 +186,7 @@ class Engine:
         read_exactly(path, offset, packed_view)
         check_sha256(packed_view, packed_sha256, name)
         info = ffi.new("glyd_weights_info *")
-        check(lib.glyd_weights_read_info(packed, packed_nbytes, info), name)
+        check_status(lib.glyd_weights_read_info(packed, packed_nbytes, info), name)
         found = (info.shape.layout, info.shape.rows, info.shape.cols)
         if found != (LAYOUTS[layout], rows, cols):
             raise CorruptDataError(
@@ -235,24 +199,16 @@ class Engine:
             part = n * row_nbytes
             work = self._workspace()
             at = out + first * row_nbytes
-            status = lib.glyd_weights_unpack_rows(
-                at, part, packed, packed_nbytes, first, n, work, self._workspace_nbytes, 0
-            )
-            check(status, name)
+            status = lib.glyd_weights_unpack_rows(at, part, packed, packed_nbytes, first, n, work, WORKSPACE_NBYTES, 0)
+            check_status(status, name)
 
-        self.run([_bind(decode, *each) for each in self._ranges(rows, nbytes)])
+        self.run([_bind(decode, *each) for each in row_ranges(0, rows, row_nbytes, self.threads)])
         view = memoryview(ffi.buffer(out, nbytes))
         return view, hashlib.sha256(view).hexdigest()
 
 
 def _bind(function: Callable[..., None], *args: Any) -> Callable[[], None]:
     return lambda: function(*args)
-
-
-def check(status: int, name: str) -> None:
-    """Raise the exception of a status, with the name of what it is about."""
-    if status != lib.GLYD_OK:
-        raise type(status_error(status))(f"{name}: {status_text(status)}")
 
 
 def check_sha256(data: Any, expected: str, name: str) -> None:

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from glyd_codec._models._manifest import VERSION, blob, manifest_bytes
-from glyd_codec._models._matrix import ALIGN, Engine, as_matrix, can_pay, layout_id, read_exactly
+from glyd_codec._models._matrix import Engine, as_matrix, can_pay, read_exactly
 from glyd_codec._models._output import CHUNK_NBYTES, copy_file, new_directory, placed_file, write_file
 from glyd_codec._models._safetensors import BITS, Tensor, entry_text, header_bytes, json_object
 from glyd_codec._models._source import CONFIG, MANIFEST, locate, read_source
+from glyd_codec._weights import ALIGN, layout_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
