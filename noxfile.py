@@ -27,13 +27,13 @@ BUILD = ROOT / "build"
 CONSTRAINTS = ROOT / "constraints.txt"
 
 # package → packages of this repository that it needs
-NEEDS: dict[str, tuple[str, ...]] = {"codec": (), "cli": ("codec",)}
-TOP_LEVEL = {"codec": "glyd,glyd_codec", "cli": "glyd_cli"}
+NEEDS: dict[str, tuple[str, ...]] = {"codec": (), "cli": ("codec",), "gpu": ("codec",)}
+TOP_LEVEL = {"codec": "glyd,glyd_codec", "cli": "glyd_cli", "gpu": "glyd_gpu"}
 
 WARNINGS = ("-std=c11", "-O3", "-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Werror")
 FUZZ_RUNS = 1_000_000  # over all targets of one `nox -s fuzz`
 
-nox.options.sessions = ["lint", "build", "demo", "tests_native", "tests_codec", "tests_cli"]
+nox.options.sessions = ["lint", "build", "demo", "tests_native", "tests_codec", "tests_cli", "kernels", "tests_gpu"]
 nox.options.default_venv_backend = "virtualenv"
 nox.options.reuse_venv = "yes"  # but for sessions that say otherwise
 nox.options.error_on_missing_interpreters = True
@@ -118,7 +118,9 @@ def wheel(session: nox.Session, name: str) -> Path:
         )
         package = ROOT / "packages" / f"glyd-{name}"
         command = ("python", "-m", "build", "--outdir", str(out), str(package))
-        session.run(*command, env={"PYTHONPATH": str(tools)}, silent=True)
+        # kernels are compiled by a session of their own; the wheel for tests on the CPU is pure
+        environment = {"PYTHONPATH": str(tools), "GLYD_GPU_KERNELS": os.environ.get("GLYD_GPU_KERNELS", "off")}
+        session.run(*command, env=environment, silent=True)
         stamp.write_text(current, encoding="utf-8")
     (found,) = out.glob("*.whl")
     return found
@@ -157,8 +159,10 @@ def lint(session: nox.Session) -> None:
     with steps.step("ruff check"):
         session.run("ruff", "check", str(ROOT))
     with steps.step("mypy --strict"):
-        hook = ROOT / "packages" / "glyd-codec" / "hatch_build.py"
-        session.run("mypy", "--strict", *sources, "noxfile.py", "tools", "examples", str(hook))
+        session.run("mypy", "--strict", *sources, "noxfile.py", "tools", "examples")
+        for name in ("codec", "gpu"):  # one at a time: the hooks have the same name
+            hooks = sorted((ROOT / "packages" / f"glyd-{name}").glob("*build*.py"))
+            session.run("mypy", "--strict", *map(str, hooks))
     with steps.step("import-linter"):
         session.run("lint-imports", "--no-cache", env={"PYTHONPATH": os.pathsep.join(sources)})
     with steps.step("house rules"):
@@ -260,6 +264,26 @@ def tests_cli(session: nox.Session) -> None:
     _pytest(session, "cli")
     if not session.posargs:
         _pytest(session, "cli", file="test_bench.py", extra="[bench]")
+
+
+@nox.session(reuse_venv=False)
+def tests_gpu(session: nox.Session) -> None:
+    """Test glyd-gpu from its wheel; on a machine without a CUDA device with its CPU backend."""
+    install_tools(session, "torch")  # the build for the CPU where constraints.txt says so
+    _pytest(session, "gpu")
+
+
+@nox.session
+def kernels(session: nox.Session) -> None:
+    """Compile the CUDA kernels for every architecture; keep the report of registers and spills."""
+    out = BUILD / "kernels"
+    out.mkdir(parents=True, exist_ok=True)
+    if shutil.which("nvcc") is None and not any(os.environ.get(n) for n in ("GLYD_NVCC", "CUDA_HOME", "CUDA_PATH")):
+        session.install("nvidia-cuda-nvcc>=13.0,<14", "nvidia-cuda-runtime>=13.0,<14", "nvidia-cuda-cccl>=13.0,<14")
+    library, report = str(out / "libglyd_gpu.so"), str(out / "report.md")
+    builder = str(ROOT / "packages" / "glyd-gpu" / "build_kernels.py")
+    session.run("python", builder, library, "--report", report, "--cache", str(out / "cache"))
+    session.run("python", "tools/check_exports.py", "kernels", library)
 
 
 # ---- native ----------------------------------------------------------------

@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The glyd authors
 # SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
-"""Hold two rules about symbols of compiled code, with ``nm`` of the binutils.
+"""Hold rules about symbols of compiled code, with ``nm`` of the binutils.
 
 ``check_exports.py wheel FILE.whl…``
     Every extension module exports its ``PyInit_*`` function and nothing else.
+``check_exports.py kernels LIBRARY``
+    The library of kernels exports its C interface and nothing else.
 ``check_exports.py state OBJECT``
     A relocatable object of C files has no mutable global state.
 """
@@ -41,6 +43,13 @@ def check_wheel(wheel: Path) -> list[str]:
     return problems
 
 
+def check_kernels(library: Path) -> list[str]:
+    """Return what the library of kernels exports beyond ``glyd_gpu_*``."""
+    names = [name for _, name in symbols(library, "-D")]
+    problems = [f"{library.name}: exports {name}" for name in names if not name.startswith("glyd_gpu_")]
+    return problems if names else [f"{library.name}: exports nothing"]
+
+
 def check_state(path: Path) -> list[str]:
     """Return the mutable global objects of a relocatable object."""
     return [
@@ -50,10 +59,11 @@ def check_state(path: Path) -> list[str]:
 
 def main() -> int:
     """Run the check that the first argument names on the files after it."""
-    if len(sys.argv) < 3 or sys.argv[1] not in {"wheel", "state"}:
+    checks = {"wheel": check_wheel, "kernels": check_kernels, "state": check_state}
+    if len(sys.argv) < 3 or sys.argv[1] not in checks:
         print(__doc__, file=sys.stderr)
         return 2
-    check = check_wheel if sys.argv[1] == "wheel" else check_state
+    check = checks[sys.argv[1]]
     files = [Path(name) for name in sys.argv[2:]]
     problems = [problem for path in files for problem in check(path)]
     for problem in problems:

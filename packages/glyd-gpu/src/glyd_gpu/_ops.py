@@ -1,0 +1,160 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""Operators of packed matrices: schemas, fakes and gradients. Backends register their kernels.
+
+``pack`` is a one-dimensional uint8 tensor, ``meta`` the seven integers of
+`PackedMeta.as_list`. Everything that an operator needs to know on the host is
+in ``meta``, so none of them waits for the device (but ``pack``, whose size
+depends on the weights).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from glyd_gpu._errors import ShapeError
+
+FAST, EXACT, INVARIANT = 0, 1, 2
+MODES = {"fast": FAST, "exact": EXACT, "invariant": INVARIANT}
+
+library = torch.library.Library("glyd", "DEF")
+library.define(
+    "linear(Tensor x, Tensor pack, int[] meta, Tensor? bias, int mode) -> Tensor", tags=(torch.Tag.pt2_compliant_tag,)
+)
+library.define("unpack(Tensor pack, int[] meta) -> Tensor", tags=(torch.Tag.pt2_compliant_tag,))
+library.define("embedding(Tensor ids, Tensor pack, int[] meta) -> Tensor", tags=(torch.Tag.pt2_compliant_tag,))
+library.define("pack(Tensor weight, int layout) -> Tensor", tags=(torch.Tag.pt2_compliant_tag,))
+
+
+# ---- what every backend checks ----------------------------------------------
+
+
+def check_pack(pack: torch.Tensor, meta: Sequence[int]) -> None:
+    """Check type and rank of a pack, and the number of integers of its meta.
+
+    Raises
+    ------
+    ShapeError
+        With what was expected and found.
+    """
+    if pack.dtype != torch.uint8 or pack.dim() != 1 or not pack.is_contiguous():
+        raise ShapeError(
+            f"a pack is a contiguous one-dimensional tensor of torch.uint8, not {tuple(pack.shape)} of {pack.dtype}"
+        )
+    if len(meta) != 7:
+        raise ShapeError(f"meta has 7 integers, not {len(meta)}", expected=7, found=len(meta))
+
+
+def check_linear(
+    x: torch.Tensor, pack: torch.Tensor, meta: Sequence[int], bias: torch.Tensor | None, mode: int
+) -> None:
+    """Check types, shapes and devices of the arguments of ``linear``.
+
+    Raises
+    ------
+    ShapeError
+        With what was expected and found.
+    """
+    check_pack(pack, meta)
+    rows, cols = meta[1], meta[2]
+    if x.dtype != torch.bfloat16:
+        raise ShapeError(f"packed weights are bf16 and so must x be: it is {x.dtype}; convert it with x.bfloat16()")
+    if x.dim() < 1 or x.shape[-1] != cols:
+        raise ShapeError(f"x is {tuple(x.shape)}, the matrix takes {cols} features: the last dimension must be that")
+    if x.device != pack.device:
+        raise ShapeError(f"x is on {x.device}, the pack on {pack.device}")
+    if bias is not None:
+        if bias.dtype != torch.bfloat16 or tuple(bias.shape) != (rows,):
+            raise ShapeError(f"bias is {tuple(bias.shape)} of {bias.dtype}, not ({rows},) of torch.bfloat16")
+        if bias.device != pack.device:
+            raise ShapeError(f"bias is on {bias.device}, the pack on {pack.device}")
+    if mode not in MODES.values():
+        raise ShapeError(f"mode is {mode}; there are {', '.join(f'{v} ({k})' for k, v in MODES.items())}")
+
+
+def check_embedding(ids: torch.Tensor, pack: torch.Tensor, meta: Sequence[int]) -> None:
+    """Check types and devices of the arguments of ``embedding``.
+
+    Raises
+    ------
+    ShapeError
+        With what was expected and found.
+    """
+    check_pack(pack, meta)
+    if ids.dtype not in {torch.int32, torch.int64}:
+        raise ShapeError(f"ids are {ids.dtype}, not torch.int32 or torch.int64")
+    if ids.device != pack.device:
+        raise ShapeError(f"ids are on {ids.device}, the pack on {pack.device}")
+
+
+def check_weight(weight: torch.Tensor) -> None:
+    """Check type and rank of the argument of ``pack``.
+
+    Raises
+    ------
+    ShapeError
+        With what was expected and found.
+    """
+    if weight.dtype != torch.bfloat16 or weight.dim() != 2:
+        raise ShapeError(f"only matrices of torch.bfloat16 are packed, not {tuple(weight.shape)} of {weight.dtype}")
+
+
+# ---- shapes, for tracing ------------------------------------------------------
+
+
+def _fake_linear(
+    x: torch.Tensor, pack: torch.Tensor, meta: Sequence[int], bias: torch.Tensor | None, mode: int
+) -> torch.Tensor:
+    check_linear(x, pack, meta, bias, mode)
+    return x.new_empty((*x.shape[:-1], meta[1]))
+
+
+def _fake_unpack(pack: torch.Tensor, meta: Sequence[int]) -> torch.Tensor:
+    check_pack(pack, meta)
+    return pack.new_empty((meta[1], meta[2]), dtype=torch.bfloat16)
+
+
+def _fake_embedding(ids: torch.Tensor, pack: torch.Tensor, meta: Sequence[int]) -> torch.Tensor:
+    check_embedding(ids, pack, meta)
+    return pack.new_empty((*ids.shape, meta[2]), dtype=torch.bfloat16)
+
+
+def _fake_pack(weight: torch.Tensor, layout: int) -> torch.Tensor:
+    check_weight(weight)
+    del layout  # its size depends on the weights
+    nbytes = torch.library.get_ctx().new_dynamic_size()
+    return weight.new_empty((nbytes,), dtype=torch.uint8)
+
+
+torch.library.register_fake("glyd::linear", _fake_linear, lib=library)
+torch.library.register_fake("glyd::unpack", _fake_unpack, lib=library)
+torch.library.register_fake("glyd::embedding", _fake_embedding, lib=library)
+torch.library.register_fake("glyd::pack", _fake_pack, lib=library)
+
+
+# ---- gradients: of activations and bias; packed weights are constants ---------
+
+
+def _keep_for_backward(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    del output
+    x, pack, meta, bias, _ = inputs
+    ctx.save_for_backward(pack)
+    ctx.meta = list(meta)
+    ctx.dims = x.dim()
+    ctx.has_bias = bias is not None
+
+
+def _linear_backward(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
+    (pack,) = ctx.saved_tensors
+    grad_x = grad_bias = None
+    if ctx.needs_input_grad[0]:
+        grad_x = grad @ torch.ops.glyd.unpack(pack, ctx.meta)
+    if ctx.has_bias and ctx.needs_input_grad[3]:
+        grad_bias = grad.sum(dim=tuple(range(ctx.dims - 1))) if ctx.dims > 1 else grad
+    return grad_x, None, None, grad_bias, None
+
+
+torch.library.register_autograd("glyd::linear", _linear_backward, setup_context=_keep_for_backward, lib=library)

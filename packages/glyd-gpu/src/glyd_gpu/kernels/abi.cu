@@ -1,0 +1,28 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BUSL-1.1
+ *
+ * What the library is, and what its return values mean.
+ */
+#include <cuda_runtime.h>
+
+#include "glyd/status.h"
+#include "glyd_gpu.h"
+
+#ifndef GLYD_GPU_ARCHITECTURES
+#error "build_kernels.py names the architectures"
+#endif
+
+int glyd_gpu_abi_version(void) { return GLYD_GPU_ABI_VERSION; }
+
+const char *glyd_gpu_architectures(void) { return GLYD_GPU_ARCHITECTURES; }
+
+const char *glyd_gpu_error_text(int code) {
+  if (code >= 0) return cudaGetErrorString((cudaError_t)code);
+  switch (-code) {
+    case GLYD_E_CORRUPT: return "meta is no meta of a pack";
+    case GLYD_E_TRUNCATED: return "the pack is cut short";
+    case GLYD_E_PARAMETER: return "an argument is outside of its range or not aligned";
+    case GLYD_E_BUFFER: return "a buffer is too small";
+    default: return "unknown status";
+  }
+}
