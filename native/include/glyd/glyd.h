@@ -268,6 +268,24 @@ GLYD_API void glyd_dctx_error(const glyd_dctx *ctx, glyd_error *error);
 GLYD_API glyd_status glyd_decode_segment(glyd_dctx *ctx, const glyd_frame_info *frame, void *out, size_t cap,
                                          const void *in, size_t len, size_t *out_len);
 
+/* ---- fingerprints ------------------------------------------------------- */
+
+#define GLYD_FINGERPRINT_SPACING 64 /* bytes from one fingerprint to the next, at least */
+
+/* Where a walk over content stands; zeros before its first byte. */
+typedef struct glyd_fingerprint_state {
+  uint64_t hash;
+  uint32_t wait;
+} glyd_fingerprint_state;
+
+/* Fingerprints of the next len bytes of some content, about one in 4,096 bytes:
+ * values that depend on the 64 bytes before a place, and places that are chosen
+ * by the same bytes. Contents that have parts in common have fingerprints in
+ * common, wherever these parts are and however the content is cut into calls.
+ * They are the same on every machine and in every version.
+ * out: room for len / GLYD_FINGERPRINT_SPACING + 1. Returns their number. */
+GLYD_API size_t glyd_fingerprints(glyd_fingerprint_state *state, const void *data, size_t len, uint64_t *out);
+
 #ifdef __cplusplus
 }
 #endif

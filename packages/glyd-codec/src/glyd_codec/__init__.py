@@ -25,6 +25,7 @@ from glyd_codec._errors import (
     WrongBaseError,
 )
 from glyd_codec._file import GlydFile
+from glyd_codec._fingerprints import Fingerprinter
 from glyd_codec._inspect import FrameInfo, SegmentInfo, get_frame_info, iter_frames, iter_segments
 from glyd_codec._models import ModelReport, PackReport, pack_model, unpack_model, verify_model
 from glyd_codec._oneshot import compress, decompress, decompress_into
@@ -41,6 +42,7 @@ __all__ = [
     "Compressor",
     "CorruptDataError",
     "Decompressor",
+    "Fingerprinter",
     "FormatError",
     "FrameInfo",
     "GlydError",

@@ -230,3 +230,12 @@ glyd_status glyd_weights_pack_rows(void *out, size_t cap, const glyd_weights_sha
 glyd_status glyd_weights_read_info(const void *in, size_t len, glyd_weights_info *info);
 glyd_status glyd_weights_unpack_rows(void *out, size_t cap, const void *in, size_t len, uint64_t first_row,
                                      uint64_t n_rows, void *workspace, size_t workspace_len, int cpu);
+
+#define GLYD_FINGERPRINT_SPACING ...
+
+typedef struct glyd_fingerprint_state {
+  uint64_t hash;
+  uint32_t wait;
+} glyd_fingerprint_state;
+
+size_t glyd_fingerprints(glyd_fingerprint_state *state, const void *data, size_t len, uint64_t *out);

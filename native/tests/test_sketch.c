@@ -1,0 +1,63 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * Fingerprints against their definition, in pieces of all sizes, never more
+ * than the bound.
+ */
+#include "glyd/glyd.h"
+#include "test.h"
+
+#define LEN 200000
+
+static uint8_t data[LEN];
+static uint64_t want[LEN / GLYD_FINGERPRINT_SPACING + 1], got[LEN / GLYD_FINGERPRINT_SPACING + 2];
+
+static uint64_t mix(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return x ^ (x >> 31);
+}
+
+static size_t define(void) {
+  uint64_t h = 0;
+  size_t n = 0, last = 0;
+  for (size_t i = 0; i < LEN; i++) {
+    h = 2 * h + mix((data[i] + 1u) * 0x9E3779B97F4A7C15u);
+    if (h >> 52 || (n && i - last < 64)) continue;
+    want[n++] = mix(h);
+    last = i;
+  }
+  return n;
+}
+
+static void check(const char *what) {
+  const size_t n = define();
+  const size_t steps[] = {1, 7, 63, 64, 65, 4096, 100000, LEN};
+  for (unsigned k = 0; k < sizeof steps / sizeof *steps; k++) {
+    glyd_fingerprint_state state = {0, 0};
+    size_t found = 0;
+    for (size_t at = 0; at < LEN;) {
+      const size_t len = LEN - at < steps[k] ? LEN - at : steps[k];
+      const size_t bound = len / GLYD_FINGERPRINT_SPACING + 1;
+      const size_t more = glyd_fingerprints(&state, data + at, len, got + found);
+      TEST_AT("%s, step %zu, at %zu", what, steps[k], at);
+      CHECK(more <= bound);
+      found += more;
+      at += len;
+    }
+    TEST_AT("%s, step %zu", what, steps[k]);
+    CHECK_EQ(found, n);
+    CHECK_BYTES(got, want, n * sizeof *want);
+  }
+}
+
+int main(void) {
+  uint64_t seed = 5;
+  for (size_t i = 0; i < LEN; i++) data[i] = (uint8_t)(test_random(&seed) >> 24);
+  check("noise");
+  for (size_t i = 0; i < LEN; i++) data[i] = (uint8_t)(i / 700);
+  check("runs");
+  glyd_fingerprint_state state = {0, 0};
+  CHECK_EQ(glyd_fingerprints(&state, data, 0, got), 0);
+  return test_end();
+}
