@@ -303,6 +303,36 @@ static void test_parameters(void) {
   free(work);
 }
 
+/* A row longer than 16-bit counters count, most of it below the window or at its top. */
+static void test_long_rows(void) {
+  const size_t cols = 1300003;
+  const size_t n_work = glyd_weights_workspace();
+  void *work = malloc(n_work);
+  uint16_t *w = malloc(2 * cols);
+  TEST_AT("long rows");
+  for (int layout = 1; layout <= 2; layout++) {
+    const glyd_weights_shape shape = {layout, 1, cols};
+    const size_t cap = (size_t)glyd_weights_plan_size(&shape);
+    uint8_t *fast = malloc(cap);
+    uint8_t *plain = malloc(cap);
+    for (unsigned kind = 0; kind < 6; kind++) {
+      for (size_t i = 0; i < cols; i++) w[i] = (uint16_t)(0x3C00 + 0x40 * (i % 4));
+      for (size_t i = 0; i < cols; i++) {
+        if (kind % 3 == 1 && i % 8 < 7) w[i] = 0x8123;
+        if (kind % 3 == 2) w[i] = (uint16_t)(i % 100 != 0 ? 0x4123 : 0x1234);
+        if (kind >= 3 && i == cols - 1) w[i] = kind == 3 ? 0x7F80 : 0x5000;
+      }
+      CHECK_EQ(glyd_weights_plan_rows(fast, cap, &shape, 0, 1, w, work, n_work, 0), GLYD_OK);
+      CHECK_EQ(glyd_weights_plan_rows(plain, cap, &shape, 0, 1, w, work, n_work, 1), GLYD_OK);
+      CHECK(memcmp(fast + 128, plain + 128, cap - 128) == 0);
+    }
+    free(fast);
+    free(plain);
+  }
+  free(w);
+  free(work);
+}
+
 static void test_hostile(void) {
   const size_t rows = 190;
   const size_t cols = 637;
@@ -385,6 +415,7 @@ int main(void) {
   test_round_trips();
   test_sizes_and_bytes();
   test_parameters();
+  test_long_rows();
   test_hostile();
   return test_end();
 }

@@ -109,6 +109,60 @@ void glyd_weights_tile_mma12_avx2(uint8_t *out, const uint8_t *src, size_t strid
   }
 }
 
+/* Sum of 16 counters of 16 bits, none over 32767. */
+GLYD_INLINE uint64_t sum_counters(__m256i v) {
+  const __m256i pairs = _mm256_madd_epi16(v, _mm256_set1_epi16(1));
+  const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
+  const __m128i two = _mm_add_epi32(four, _mm_unpackhi_epi64(four, four));
+  return (uint32_t)_mm_cvtsi128_si32(two) + (uint64_t)(uint32_t)_mm_extract_epi32(two, 1);
+}
+
+int glyd_weights_tile_mma12_base_avx2(const uint8_t *row, size_t cols, uint8_t *base, uint64_t *exceptions) {
+  const __m256i magnitude = _mm256_set1_epi16(0x7FFF);
+  __m256i largest = _mm256_setzero_si256();
+  const size_t whole = cols / 16 * 16;
+  for (size_t c = 0; c < whole; c += 16)
+    largest = _mm256_max_epi16(largest, _mm256_and_si256(load(row + 2 * c), magnitude));
+  __m128i most = _mm_max_epi16(_mm256_castsi256_si128(largest), _mm256_extracti128_si256(largest, 1));
+  most = _mm_xor_si128(_mm_minpos_epu16(_mm_xor_si128(most, _mm_set1_epi16(-1))), _mm_set1_epi16(-1));
+  unsigned max = (unsigned)_mm_extract_epi16(most, 0);
+  for (size_t c = whole; c < cols; c++) {
+    const unsigned w = glyd_load16(row + 2 * c) & 0x7FFFu;
+    max = w > max ? w : max;
+  }
+  *base = 0;
+  if (max == 0) return 1;
+  const unsigned top = max >> 8; /* of the values that a window holds 8 of */
+  if (top == 127) return 0;
+  const unsigned lowest = top > 8 ? top - 7 : 1;
+  const __m256i low = _mm256_set1_epi16((short)(lowest << 8));
+  const __m256i high = _mm256_set1_epi16((short)((top << 8) - 1));
+  uint64_t below = 0;
+  uint64_t at_top = 0;
+  for (size_t c = 0; c < whole;) {
+    const size_t end = whole - c < 16 * 32767 ? whole : c + 16 * 32767;
+    __m256i n_below = _mm256_setzero_si256();
+    __m256i n_top = _mm256_setzero_si256();
+    for (; c < end; c += 16) {
+      const __m256i w = _mm256_and_si256(load(row + 2 * c), magnitude);
+      n_below = _mm256_sub_epi16(n_below, _mm256_cmpgt_epi16(low, w));
+      n_top = _mm256_sub_epi16(n_top, _mm256_cmpgt_epi16(w, high));
+    }
+    below += sum_counters(n_below);
+    at_top += sum_counters(n_top);
+  }
+  for (size_t c = whole; c < cols; c++) {
+    const unsigned w = glyd_load16(row + 2 * c) & 0x7FFFu;
+    below += w < lowest << 8;
+    at_top += w >= top << 8;
+  }
+  /* a lower window loses at_top weights at least, a higher one gains none */
+  if (top > 8 && below >= at_top) return 0;
+  *base = (uint8_t)lowest;
+  *exceptions += below;
+  return 1;
+}
+
 GLYD_INLINE __m256i tiered_symbols(const uint8_t *src, __m256i base, uint64_t *exceptions, unsigned row, __m256i *sm) {
   const __m256i table =
       _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)glyd_weights_symbols));
@@ -270,6 +324,10 @@ void glyd_weights_tile_escapes_avx2(uint8_t *out, size_t out_len, const uint8_t 
 void glyd_weights_tile_mma12_avx2(uint8_t *out, const uint8_t *src, size_t stride, const uint8_t *base,
                                   uint64_t *exceptions) {
   glyd_weights_tile_mma12_scalar(out, src, stride, base, exceptions);
+}
+int glyd_weights_tile_mma12_base_avx2(const uint8_t *row, size_t cols, uint8_t *base, uint64_t *exceptions) {
+  (void)row, (void)cols, (void)base, (void)exceptions;
+  return 0;
 }
 void glyd_weights_tile_tiered_avx2(uint8_t *out, uint8_t *symbols, const uint8_t *src, size_t stride,
                                    const uint8_t *base, uint64_t *exceptions) {

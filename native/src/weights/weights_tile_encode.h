@@ -17,6 +17,10 @@ void glyd_weights_tile_mma12_scalar(uint8_t *out, const uint8_t *src, size_t str
 void glyd_weights_tile_mma12_avx2(uint8_t *out, const uint8_t *src, size_t stride, const uint8_t *base,
                                   uint64_t *exceptions);
 
+/* Base of a row (0: only zeros) without counting its exponents; adds what lies
+ * outside the window to exceptions. 0 when this row takes counting. */
+int glyd_weights_tile_mma12_base_avx2(const uint8_t *row, size_t cols, uint8_t *base, uint64_t *exceptions);
+
 /* Write the fixed part of one 64 x 128 tile and its symbols (code | digit << 2
  * | tier 3 code << 4) in thread order. Exceptions as above, stored as +0. */
 void glyd_weights_tile_tiered_scalar(uint8_t *out, uint8_t *symbols, const uint8_t *src, size_t stride,
