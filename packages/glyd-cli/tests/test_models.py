@@ -4,8 +4,10 @@ import array
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -109,6 +111,43 @@ def test_damage_is_corrupt(glyd, model, tmp_path):
 def test_disk_full(glyd, model, tmp_path):
     assert "model.safetensors" in glyd.fail("pack", "m", "p", code=2, fsize=50_000)
     assert os.listdir(tmp_path) == ["m"]
+
+
+def test_stopped_and_continued(glyd, tmp_path):
+    """Ctrl-C at any moment; the next run goes on, and nothing else is left."""
+    (tmp_path / "m").mkdir()
+    raw = bf16(512 * 512)
+    names = [f"model-{i}.safetensors" for i in range(40)]
+    for i, name in enumerate(names):
+        (tmp_path / "m" / name).write_bytes(safetensors({f"w{i}": ("BF16", [512, 512], raw)}))
+    index = {"weight_map": {f"w{i}": name for i, name in enumerate(names)}}
+    (tmp_path / "m" / "model.safetensors.index.json").write_text(json.dumps(index))
+    for delay in (0.05, 0.1, 0.15, 0.2, 0.25, 0.3):
+        process = glyd.start("pack", "m", "p", "-T1")
+        time.sleep(delay)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+        assert set(os.listdir(tmp_path)) <= {"m", "p", ".p.glyd-tmp"}
+        if process.returncode == 0:
+            break
+        assert process.returncode in {130, -2}  # -2: before it listens
+        assert b"Traceback" not in err or process.returncode == -2
+    else:
+        glyd("pack", "m", "p")
+    assert sorted(os.listdir(tmp_path)) == ["m", "p"]
+    glyd("verify", "p")
+    glyd("unpack", "p", "b")
+    assert files_of(tmp_path / "b") == files_of(tmp_path / "m")
+
+
+def test_another_run_is_named(glyd, model, tmp_path):
+    fcntl = pytest.importorskip("fcntl")
+    (tmp_path / ".p.glyd-tmp").mkdir()
+    with open(tmp_path / ".p.glyd-tmp" / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert "p: another run is writing it" in glyd.fail("pack", "m", "p", code=2)
+    glyd("pack", "m", "p")
+    assert sorted(os.listdir(tmp_path)) == ["m", "p"]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import glyd
 from glyd_cli.errors import Exit, FileError, os_reason, shown
 from glyd_cli.report import print_text, ratio_text, size_text, speed_text
+from glyd_cli.signals import Interrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,6 +56,10 @@ def run_model_verb(options: Options, reporter: Reporter) -> Exit:
             _show(glyd.unpack_model(source, options.files[1], threads=options.threads, progress=progress), options, job)
         else:
             _show(glyd.verify_model(source, threads=options.threads, progress=progress), options, job)
+    except Interrupted:
+        if options.verb == "pack":
+            reporter.say("glyd: stopped; the same command goes on from here")
+        raise
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             raise
@@ -69,6 +74,8 @@ def _reason(error: OSError) -> str:
     """Return what went wrong; network libraries raise errors of this kind, with long texts and no number."""
     if isinstance(error, FileExistsError):
         return "is there already, and no empty directory"
+    if isinstance(error, BlockingIOError):
+        return "another run is writing it"
     if error.errno:
         return os_reason(error)
     return str(error).strip().partition("\n")[0] or type(error).__name__
@@ -107,6 +114,8 @@ def _show_pack(report: glyd.PackReport, options: Options, reporter: Reporter, jo
     lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
     ratio = ratio_text(report.original_nbytes, report.nbytes)
     lines.append(f"{ratio} smaller, {job.seconds:.1f} s, {speed_text(report.original_nbytes, job.seconds)}")
+    if report.n_resumed:
+        lines.append(f"{report.n_resumed} of {report.n_tensors} tensors were done by a run that was stopped")
     if not report.n_packed:
         lines.append("nothing was packed: only bf16 matrices are (convert the model to bf16 first)")
     print_text("\n".join(lines) + "\n")

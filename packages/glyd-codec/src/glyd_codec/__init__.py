@@ -11,6 +11,7 @@ In one call: `compress`, `decompress`, `decompress_into`. As a file: `open`,
 
 from __future__ import annotations
 
+from glyd_codec._checksum import checksum
 from glyd_codec._errors import (
     BufferTooSmallError,
     ChecksumError,
@@ -59,6 +60,7 @@ __all__ = [
     "WeightsInfo",
     "WrongBaseError",
     "__version__",
+    "checksum",
     "compress",
     "decompress",
     "decompress_into",

@@ -28,6 +28,8 @@ class PackReport:
         Of the packs.
     n_tensors, n_packed
         Tensors of the model, and how many of them are packed.
+    n_resumed
+        Tensors that an earlier run, which was stopped, had done.
     original_nbytes, nbytes
         Bytes of the weight files before and after.
     n_weights
@@ -46,6 +48,7 @@ class PackReport:
     layout: str
     n_tensors: int
     n_packed: int
+    n_resumed: int
     original_nbytes: int
     nbytes: int
     n_weights: int
@@ -123,11 +126,15 @@ def pack_model(
         already, or without safetensors files. Pickle files are never read.
     FileExistsError
         ``dst`` is there already.
+    BlockingIOError
+        Another run is writing ``dst``.
 
     Notes
     -----
-    Memory: the largest tensor and its pack. ``dst`` appears when it is complete; a run that
-    fails leaves nothing, and one that was stopped starts anew.
+    Memory: the largest tensor and its pack. ``dst`` appears when it is complete, and a run
+    that fails leaves nothing. One that is stopped (`KeyboardInterrupt`, a signal, the power)
+    leaves what it has done in ``.NAME.glyd-tmp`` beside ``dst``; the same call goes on from
+    there, once it has compared those bytes with their hashes.
     """
     from glyd_codec._models._pack import pack_directory  # noqa: PLC0415
 
@@ -139,6 +146,7 @@ def pack_model(
         layout=layout,
         n_tensors=sum(len(header.tensors) for header in headers),
         n_packed=totals.n_packed,
+        n_resumed=totals.n_resumed,
         original_nbytes=sum(len(header.raw) + header.data_nbytes for header in headers),
         nbytes=nbytes,
         n_weights=totals.n_weights,

@@ -31,6 +31,7 @@ VERSION = 1
 
 _MANIFEST_MAX = 1 << 31
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_XXH3 = re.compile(r"[0-9a-f]{16}")
 
 
 def blob(data: bytes) -> dict[str, Any]:
@@ -160,7 +161,7 @@ def _understand(value: dict[str, Any]) -> Manifest:
             if entry["layout"] != "verbatim":
                 _require(entry["layout"] in LAYOUTS and isinstance(entry["packed"], str), f"{where}: layout")
                 _require(tensor.dtype == "BF16" and as_matrix(tensor.shape) is not None, f"{where}: cannot be packed")
-                _hash(entry["packed_sha256"])
+                _require(bool(_XXH3.fullmatch(entry["packed_xxh3"])), f"{where}: packed_xxh3")
             n += 1
     _require(n == len(tensors), f"{len(tensors) - n} tensors that no header has")
     return Manifest(layout, shards, files, tensors)

@@ -4,17 +4,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import mmap
+import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 from glyd_codec._buffers import scratch
-from glyd_codec._errors import (
-    ChecksumError,
-    CorruptDataError,
-    TruncatedError,
-)
+from glyd_codec._checksum import checksum
+from glyd_codec._errors import ChecksumError, CorruptDataError, FormatError, TruncatedError
 from glyd_codec._native import ffi, lib
 from glyd_codec._params import check_threads, usable_cpus
 from glyd_codec._weights import ALIGN, LAYOUTS, WORKSPACE_NBYTES, check_status, is_shape, native_shape, row_ranges
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from typing_extensions import Self
+
+STEP_NBYTES = 1 << 23  # of a file that one task reads or writes
 
 
 def as_matrix(shape: tuple[int, ...]) -> tuple[int, int] | None:
@@ -40,8 +43,60 @@ def can_pay(layout: str, rows: int, cols: int) -> bool:
     return bool(lib.glyd_weights_plan_size(shape) < lib.glyd_weights_pack_bound(shape))
 
 
+class InFile:
+    """A file that threads read at places of their own.
+
+    Parameters
+    ----------
+    path
+        Its path; messages give the last part.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.name = os.path.basename(path)
+        self._fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        status = os.fstat(self._fd)
+        self.nbytes = status.st_size
+        self._mtime_ns = status.st_mtime_ns
+
+    def read(self, offset: int, out: memoryview) -> None:
+        """Fill a buffer.
+
+        Raises
+        ------
+        TruncatedError
+            The file ends before: it was cut while it was being read.
+        """
+        done = 0
+        while done < len(out):
+            if hasattr(os, "preadv"):
+                n = os.preadv(self._fd, [out[done:]], offset + done)
+            else:
+                data = os.pread(self._fd, min(len(out) - done, STEP_NBYTES), offset + done)
+                n = len(data)
+                out[done : done + n] = data
+            if not n:
+                end = offset + len(out)
+                raise TruncatedError(
+                    f"{self.name}: ends at byte {offset + done}, not {end}", expected=end, found=offset + done
+                )
+            done += n
+
+    def check_same(self) -> None:
+        """Raise `FormatError` when somebody wrote to the file since it was opened."""
+        status = os.fstat(self._fd)
+        if (status.st_size, status.st_mtime_ns) != (self.nbytes, self._mtime_ns):
+            raise FormatError(f"{self.name}: changed while it was being read")
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._fd >= 0:
+            fd, self._fd = self._fd, -1
+            os.close(fd)
+
+
 class Engine:
-    """Threads, their workspaces and the two buffers of a tensor, kept from tensor to tensor.
+    """Threads, their workspaces and the buffers of a tensor, kept from tensor to tensor.
 
     Parameters
     ----------
@@ -61,16 +116,19 @@ class Engine:
     def __exit__(self, *_: object) -> None:
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
+        self._buffers.clear()
 
-    def run(self, tasks: Iterable[Callable[[], None]], meanwhile: Callable[[], None] | None = None) -> None:
+    def start(self, task: Callable[[], Any]) -> Future[Any]:
+        """Run a task on a thread; with one thread, now."""
+        if self._pool is not None:
+            return self._pool.submit(task)
+        done: Future[Any] = Future()
+        done.set_result(task())
+        return done
+
+    def run(self, tasks: Iterable[Callable[[], Any]], meanwhile: Callable[[], Any] | None = None) -> None:
         """Run tasks on the threads and one more here; raise what the first that failed raised."""
-        if self._pool is None:
-            for task in tasks:
-                task()
-            if meanwhile is not None:
-                meanwhile()
-            return
-        futures = [self._pool.submit(task) for task in tasks]
+        futures = [self.start(task) for task in tasks]
         try:
             if meanwhile is not None:
                 meanwhile()
@@ -89,38 +147,55 @@ class Engine:
         buffer = self._buffers.pop(name, None)
         if buffer is None or len(buffer) < nbytes:
             del buffer  # before its successor is there
-            buffer = scratch(nbytes)
+            memory = mmap.mmap(-1, max(nbytes, mmap.PAGESIZE), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            if hasattr(mmap, "MADV_HUGEPAGE"):  # advice, and 250 ms of page faults a GB without it
+                with contextlib.suppress(OSError):  # a kernel without them
+                    memory.madvise(mmap.MADV_HUGEPAGE)
+            buffer = ffi.from_buffer("char[]", memory)
         self._buffers[name] = buffer
         return buffer
 
+    def _local_room(self, name: str, nbytes: int) -> Any:
+        if not hasattr(self._local, name):
+            setattr(self._local, name, scratch(nbytes))
+        return getattr(self._local, name)
+
     def _workspace(self) -> Any:
-        if not hasattr(self._local, "workspace"):
-            self._local.workspace = scratch(WORKSPACE_NBYTES)
-        return self._local.workspace
+        return self._local_room("workspace", WORKSPACE_NBYTES)
+
+    def sha256(self, file: InFile, offset: int, nbytes: int) -> str:
+        """Return the SHA-256 of a part of a file, read piece by piece."""
+        total = hashlib.sha256()
+        step = 1 << 20  # stays in the cache between reading and hashing
+        view = memoryview(ffi.buffer(self._local_room("piece", step), step))
+        for at in range(0, nbytes, step):
+            part = view[: min(step, nbytes - at)]
+            file.read(offset + at, part)
+            total.update(part)
+        return total.hexdigest()
 
     def pack(
         self,
-        path: str,
+        file: InFile,
         offset: int,
         layout: str,
         rows: int,
         cols: int,
-        look: Callable[[memoryview], None] | None = None,
-    ) -> tuple[memoryview, str] | None:
+        meanwhile: Iterable[Callable[[memoryview], Any]] = (),
+    ) -> memoryview | None:
         """Pack a matrix of a file.
 
         Parameters
         ----------
-        path, offset
+        file, offset
             Where its rows · cols weights are.
-        look
-            Called with the weights while threads pack them.
+        meanwhile
+            Called with the weights while threads pack them; the last one here.
 
         Returns
         -------
-        tuple or None
-            The pack with its padding, valid until the next call, and SHA-256 of the weights.
-            None when a pack does not pay.
+        memoryview or None
+            The pack with its padding, valid until the next call. None when it does not pay.
         """
         shape = native_shape(layout, rows, cols)
         nbytes, row_nbytes = rows * cols * 2, cols * 2
@@ -130,85 +205,85 @@ class Engine:
         ranges = row_ranges(0, rows, row_nbytes, self.threads)
 
         def plan(first: int, n: int) -> None:
-            at = first * row_nbytes
-            read_exactly(path, offset + at, view[at : at + n * row_nbytes])
-            work = self._workspace()
-            check_status(
-                lib.glyd_weights_plan_rows(out, cap, shape, first, n, source + at, work, WORKSPACE_NBYTES, 0),
-                path,
-            )
+            at, work = first * row_nbytes, self._workspace()
+            file.read(offset + at, view[at : at + n * row_nbytes])
+            status = lib.glyd_weights_plan_rows(out, cap, shape, first, n, source + at, work, WORKSPACE_NBYTES, 0)
+            check_status(status, file.name)
 
         def fill(first: int, n: int) -> None:
-            work = self._workspace()
-            at = source + first * row_nbytes
-            check_status(lib.glyd_weights_pack_rows(out, cap, shape, first, n, at, work, WORKSPACE_NBYTES, 0), path)
+            at, work = source + first * row_nbytes, self._workspace()
+            status = lib.glyd_weights_pack_rows(out, cap, shape, first, n, at, work, WORKSPACE_NBYTES, 0)
+            check_status(status, file.name)
 
-        self.run([_bind(plan, *each) for each in ranges])
+        self.run(partial(plan, *each) for each in ranges)
         size = ffi.new("size_t *")
-        check_status(lib.glyd_weights_plan_end(out, cap, shape, size), path)
+        check_status(lib.glyd_weights_plan_end(out, cap, shape, size), file.name)
         if not size[0]:
             return None
-        source_hash = hashlib.sha256()
-
-        meanwhile = None if look is None else _bind(look, view)
-        self.run([_bind(source_hash.update, view), *(_bind(fill, *each) for each in ranges)], meanwhile)
+        calls = [partial(call, view) for call in meanwhile]
+        last = calls.pop() if calls else None
+        self.run([*calls, *(partial(fill, *each) for each in ranges)], last)
         packed_nbytes = int(size[0])
         total = -(-packed_nbytes // ALIGN) * ALIGN
         packed = memoryview(ffi.buffer(out, total))
         packed[packed_nbytes:] = bytes(total - packed_nbytes)
-        return packed, source_hash.hexdigest()
+        return packed
 
     def unpack(
-        self,
-        path: str,
-        offset: int,
-        packed_nbytes: int,
-        layout: str,
-        rows: int,
-        cols: int,
-        packed_sha256: str,
-        name: str,
-    ) -> tuple[memoryview, str]:
+        self, file: InFile, offset: int, packed_nbytes: int, layout: str, rows: int, cols: int, check: str, room: str
+    ) -> memoryview:
         """Read a pack, check it, and unpack it.
+
+        Parameters
+        ----------
+        file, offset, packed_nbytes
+            Where the pack is.
+        layout, rows, cols
+            What it must be.
+        check
+            Its checksum in hexadecimal.
+        room
+            Name of the buffer for the weights.
 
         Returns
         -------
-        tuple
-            The weights, valid until the next call, and their SHA-256.
+        memoryview
+            The weights, valid until the next call with this room.
 
         Raises
         ------
         FormatError
-            The pack is not the one that the manifest describes; ``name`` is in the message.
+            The pack is not the one that is described.
         """
         packed = self.room("out", packed_nbytes)
-        packed_view = memoryview(ffi.buffer(packed, packed_nbytes))
-        read_exactly(path, offset, packed_view)
-        check_sha256(packed_view, packed_sha256, name)
+        view = memoryview(ffi.buffer(packed, packed_nbytes))
+        steps = range(0, packed_nbytes, STEP_NBYTES)
+        self.run(partial(file.read, offset + at, view[at : at + STEP_NBYTES]) for at in steps)
+        found_check = checksum_text(view)
+        if found_check != check:
+            raise ChecksumError(
+                f"XXH3 is {found_check}, not {check}", expected=int(check, 16), found=int(found_check, 16)
+            )
         info = ffi.new("glyd_weights_info *")
-        check_status(lib.glyd_weights_read_info(packed, packed_nbytes, info), name)
+        check_status(lib.glyd_weights_read_info(packed, packed_nbytes, info), "pack")
         found = (info.shape.layout, info.shape.rows, info.shape.cols)
         if found != (LAYOUTS[layout], rows, cols):
-            raise CorruptDataError(
-                f"{name}: the pack is layout, rows, columns {found}, not {LAYOUTS[layout], rows, cols}"
-            )
+            raise CorruptDataError(f"the pack is layout, rows, columns {found}, not {LAYOUTS[layout], rows, cols}")
         nbytes, row_nbytes = rows * cols * 2, cols * 2
-        out = self.room("source", nbytes)
+        out = self.room(room, nbytes)
 
         def decode(first: int, n: int) -> None:
-            part = n * row_nbytes
-            work = self._workspace()
-            at = out + first * row_nbytes
+            part, at, work = n * row_nbytes, out + first * row_nbytes, self._workspace()
             status = lib.glyd_weights_unpack_rows(at, part, packed, packed_nbytes, first, n, work, WORKSPACE_NBYTES, 0)
-            check_status(status, name)
+            check_status(status, f"rows {first} … {first + n - 1}")
 
-        self.run([_bind(decode, *each) for each in row_ranges(0, rows, row_nbytes, self.threads)])
-        view = memoryview(ffi.buffer(out, nbytes))
-        return view, hashlib.sha256(view).hexdigest()
+        self.run(partial(decode, *each) for each in row_ranges(0, rows, row_nbytes, self.threads))
+        return memoryview(ffi.buffer(out, nbytes))
 
 
-def _bind(function: Callable[..., None], *args: Any) -> Callable[[], None]:
-    return lambda: function(*args)
+def checksum_text(data: memoryview) -> str:
+    """Return the checksum of data as the manifest has it."""
+    return f"{checksum(data):016x}"
 
 
 def check_sha256(data: Any, expected: str, name: str) -> None:
@@ -223,24 +298,3 @@ def mismatch(name: str, expected: str, found: str) -> ChecksumError:
     return ChecksumError(
         f"{name}: SHA-256 is {found}, not {expected}", expected=int(expected, 16), found=int(found, 16)
     )
-
-
-def read_exactly(path: str, offset: int, out: memoryview) -> None:
-    """Fill a buffer from a file.
-
-    Raises
-    ------
-    TruncatedError
-        The file ends before: it was cut while it was being read.
-    """
-    with open(path, "rb", buffering=0) as file:
-        file.seek(offset)
-        done = 0
-        while done < len(out):
-            n = file.readinto(out[done:])
-            if not n:
-                end = offset + len(out)
-                raise TruncatedError(
-                    f"{path}: ends at byte {offset + done}, not {end}", expected=end, found=offset + done
-                )
-            done += n

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 CHUNK_NBYTES = 1 << 22
 
 
-@contextlib.contextmanager
-def new_directory(dst: str | os.PathLike[str], source: str) -> Iterator[str]:
-    """Give a temporary directory beside ``dst``, and rename it to ``dst`` at the end.
+def output_path(dst: str | os.PathLike[str], source: str) -> str:
+    """Return the absolute path of an output directory that may be made.
 
     Raises
     ------
@@ -34,11 +33,25 @@ def new_directory(dst: str | os.PathLike[str], source: str) -> Iterator[str]:
     path = os.path.abspath(os.fspath(dst))
     if os.path.lexists(path) and (os.path.islink(path) or not os.path.isdir(path) or os.listdir(path)):
         raise FileExistsError(errno.EEXIST, "is there already, and not as an empty directory", path)
-    parent, name = os.path.split(path)
+    parent = os.path.dirname(path)
     os.stat(parent)  # so that an error names it, not the temporary directory
     inside = os.path.realpath(source)
     if os.path.commonpath([os.path.realpath(parent), inside]) == inside:
         raise ParameterError(f"{os.fspath(dst)} is inside of {source}, which is being read")
+    return path
+
+
+@contextlib.contextmanager
+def new_directory(dst: str | os.PathLike[str], source: str) -> Iterator[str]:
+    """Give a temporary directory beside ``dst``, and rename it to ``dst`` at the end.
+
+    Raises
+    ------
+    FileExistsError, ParameterError
+        As `output_path`.
+    """
+    path = output_path(dst, source)
+    parent, name = os.path.split(path)
     temporary = os.path.join(parent, f".{name[:200]}.{secrets.token_hex(6)}.glyd-tmp")
     try:
         os.mkdir(temporary)
@@ -50,36 +63,46 @@ def new_directory(dst: str | os.PathLike[str], source: str) -> Iterator[str]:
 
 
 class PlacedFile:
-    """A new file that is written at places that the caller chooses.
+    """A file that is written at places that the caller chooses.
 
     Small pieces in a row are gathered. An error of the system names the file.
+
+    Parameters
+    ----------
+    path
+        Must not exist, unless it is kept.
+    keep
+        Take a file that is there as it is.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, keep: bool = False) -> None:
         self.path = path
-        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | getattr(os, "O_CLOEXEC", 0)
+        self._fd = os.open(path, flags | (0 if keep else os.O_EXCL), 0o666)
         self._gathered = bytearray()
         self._at = 0  # where the gathered bytes belong
 
     def put(self, at: int, data: bytes | memoryview) -> None:
-        """Write data at a place; small pieces may stay in memory until `close`."""
+        """Write data at a place; small pieces may stay in memory until `flush`."""
         if self._at + len(self._gathered) != at or len(self._gathered) + len(data) > CHUNK_NBYTES:
-            self._flush()
+            self.flush()
             self._at = at
         if len(data) < CHUNK_NBYTES // 4:
             self._gathered += data
             return
-        self._flush()
-        self._write(at, memoryview(data))
+        self.flush()
+        self.write(at, memoryview(data))
         self._at = at + len(data)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write what is gathered."""
         if self._gathered:
-            self._write(self._at, memoryview(self._gathered))
+            self.write(self._at, memoryview(self._gathered))
             self._at += len(self._gathered)
             self._gathered = bytearray()
 
-    def _write(self, at: int, data: memoryview) -> None:
+    def write(self, at: int, data: memoryview) -> None:
+        """Write data at a place, at once; threads may do so beside each other."""
         try:
             while data:
                 n = os.pwrite(self._fd, data[: 1 << 30], at)
@@ -87,10 +110,15 @@ class PlacedFile:
         except OSError as error:
             raise OSError(error.errno, error.strerror, self.path) from error
 
+    def end(self, nbytes: int) -> None:
+        """Cut what a file that was kept has behind its end."""
+        self.flush()
+        os.ftruncate(self._fd, nbytes)
+
     def close(self) -> None:
         """Write what is gathered, and close."""
         try:
-            self._flush()
+            self.flush()
         finally:
             self.abandon()
 
@@ -102,9 +130,9 @@ class PlacedFile:
 
 
 @contextlib.contextmanager
-def placed_file(path: str) -> Iterator[PlacedFile]:
+def placed_file(path: str, *, keep: bool = False) -> Iterator[PlacedFile]:
     """Give a `PlacedFile` that is closed at the end."""
-    file = PlacedFile(path)
+    file = PlacedFile(path, keep=keep)
     try:
         yield file
         file.close()

@@ -6,16 +6,20 @@ from __future__ import annotations
 
 import hashlib
 import os
+from concurrent.futures import wait
+from functools import partial
 from typing import TYPE_CHECKING
 
 from glyd_codec._errors import CorruptDataError, FormatError, TruncatedError
 from glyd_codec._models._manifest import read_manifest
-from glyd_codec._models._matrix import Engine, as_matrix, check_sha256, mismatch, read_exactly
+from glyd_codec._models._matrix import STEP_NBYTES, Engine, InFile, as_matrix, check_sha256, mismatch
 from glyd_codec._models._output import CHUNK_NBYTES, PlacedFile, copy_file, new_directory, placed_file, write_file
 from glyd_codec._models._source import MANIFEST, read_header
+from glyd_codec._native import ffi
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from concurrent.futures import Future
     from typing import Any
 
     from glyd_codec._models._manifest import Manifest, Shard
@@ -30,12 +34,25 @@ class _Reading:
         self._progress = progress
         self._done = 0
         self._total = sum(shard.header.data_nbytes for shard in self.manifest.shards)
+        self._pending: list[Future[None]] = []
+        self._pending_nbytes = 0
 
     def shard(self, shard: Shard, out: PlacedFile | None) -> None:
         """Check a weight file; write the original unless ``out`` is None."""
-        path = os.path.join(self.path, shard.file)
-        stored = self._stored(shard, path)
+        file = InFile(os.path.join(self.path, shard.file))
+        try:
+            self._tensors(shard, file, out)
+            self._finish()
+        except BaseException:
+            self._settle()
+            raise
+        finally:
+            file.close()
+
+    def _tensors(self, shard: Shard, file: InFile, out: PlacedFile | None) -> None:
+        stored = self._stored(shard, file)
         header = shard.header
+        rooms = ["source", "other"] if self._engine.threads > 1 else ["source"]
         if out is not None:
             out.put(0, header.raw)
         for tensor in header.tensors:
@@ -46,64 +63,76 @@ class _Reading:
                 begin, found = stored.pop(tensor.name, (0, None))
                 if found is None or (found.dtype, found.shape) != (tensor.dtype, tensor.shape):
                     raise CorruptDataError(f"{where}: not stored as the manifest says")
-                self._verbatim(path, begin, tensor, entry["sha256"], where, out, at)
-            else:
-                begin, found = stored.pop(entry["packed"], (0, None))
-                if found is None or found.dtype != "U8":
-                    raise CorruptDataError(f"{where}: its pack {entry['packed']!r} is not stored")
-                rows, cols = as_matrix(tensor.shape) or (0, 0)
-                weights, sha256 = self._engine.unpack(
-                    path, begin, found.nbytes, entry["layout"], rows, cols, entry["packed_sha256"], where
+                self._verbatim(file, begin, tensor, entry["sha256"], where, out, at)
+                self._advance(tensor.nbytes)
+                continue
+            begin, found = stored.pop(entry["packed"], (0, None))
+            if found is None or found.dtype != "U8":
+                raise CorruptDataError(f"{where}: its pack {entry['packed']!r} is not stored")
+            rows, cols = as_matrix(tensor.shape) or (0, 0)
+            try:
+                weights = self._engine.unpack(
+                    file, begin, found.nbytes, entry["layout"], rows, cols, entry["packed_xxh3"], rooms[0]
                 )
-                if sha256 != entry["sha256"]:
-                    raise mismatch(f"{where}, unpacked", entry["sha256"], sha256)
-                if out is not None:
-                    out.put(at, weights)
-            self._done += tensor.nbytes
-            if self._progress is not None:
-                self._progress(self._done, self._total)
+            except FormatError as error:
+                raise type(error)(f"{where}: {error}", expected=error.expected, found=error.found) from None
+            # a tensor is hashed and written while the next one is unpacked
+            tasks = [partial(check_sha256, weights, entry["sha256"], f"{where}, unpacked")]
+            if out is not None:
+                out.flush()
+                steps = range(0, len(weights), STEP_NBYTES)
+                tasks += [partial(out.write, at + i, weights[i : i + STEP_NBYTES]) for i in steps]
+            self._finish()
+            self._pending = [self._engine.start(task) for task in tasks]
+            self._pending_nbytes = tensor.nbytes
+            rooms.reverse()
         for name in stored:
             raise CorruptDataError(f"{shard.file}: tensor {name!r} is not in {MANIFEST}")
 
-    def _stored(self, shard: Shard, path: str) -> dict[str, tuple[int, Tensor]]:
+    def _finish(self) -> None:
+        """Wait for what still happens to the tensor before; raise what went wrong."""
+        for future in self._pending:
+            future.result()
+        self._pending = []
+        self._advance(self._pending_nbytes)
+        self._pending_nbytes = 0
+
+    def _settle(self) -> None:
+        """Let no thread work with what is about to be closed."""
+        for future in self._pending:
+            future.cancel()
+        wait(self._pending)
+        self._pending = []
+
+    def _advance(self, nbytes: int) -> None:
+        self._done += nbytes
+        if self._progress is not None and nbytes:
+            self._progress(self._done, self._total)
+
+    def _stored(self, shard: Shard, file: InFile) -> dict[str, tuple[int, Tensor]]:
         """Return where each tensor of a written file is, after a look at its size and header."""
-        size = os.stat(path).st_size
-        if size != shard.nbytes:
-            kind = TruncatedError if size < shard.nbytes else CorruptDataError
-            raise kind(f"{shard.file}: {size} bytes, not {shard.nbytes}", expected=shard.nbytes, found=size)
+        if file.nbytes != shard.nbytes:
+            kind = TruncatedError if file.nbytes < shard.nbytes else CorruptDataError
+            text = f"{shard.file}: {file.nbytes} bytes, not {shard.nbytes}"
+            raise kind(text, expected=shard.nbytes, found=file.nbytes)
         header = read_header(self.path, shard.file)
         check_sha256(header.raw, shard.header_sha256, f"{shard.file}: header")
         return {tensor.name: (len(header.raw) + tensor.begin, tensor) for tensor in header.tensors}
 
     def _verbatim(
-        self, path: str, begin: int, tensor: Tensor, sha256: str, where: str, out: PlacedFile | None, at: int
+        self, file: InFile, begin: int, tensor: Tensor, sha256: str, where: str, out: PlacedFile | None, at: int
     ) -> None:
         total = hashlib.sha256()
+        step = min(CHUNK_NBYTES, tensor.nbytes)
+        piece = memoryview(ffi.buffer(self._engine.room("piece", CHUNK_NBYTES), step))
         for done in range(0, tensor.nbytes, CHUNK_NBYTES):
-            data = self._read(path, begin + done, min(CHUNK_NBYTES, tensor.nbytes - done))
-            total.update(data)
+            part = piece[: tensor.nbytes - done]
+            file.read(begin + done, part)
+            total.update(part)
             if out is not None:
-                out.put(at + done, data)
+                out.put(at + done, part)
         if total.hexdigest() != sha256:
             raise mismatch(where, sha256, total.hexdigest())
-
-    def _read(self, path: str, at: int, nbytes: int) -> bytes:
-        if self._open is None or self._open.name != path:
-            self.close()
-            self._open = open(path, "rb")  # noqa: SIM115 - one at a time, closed by close()
-        self._open.seek(at)
-        data: bytes = self._open.read(nbytes)
-        if len(data) != nbytes:  # cut since we looked: raises
-            read_exactly(path, at, memoryview(bytearray(nbytes)))
-        return data
-
-    _open: Any = None
-
-    def close(self) -> None:
-        """Close the file that is open."""
-        if self._open is not None:
-            self._open.close()
-            self._open = None
 
     def files(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Give the entries of all other files, each found to be there."""
@@ -137,19 +166,16 @@ def unpack_directory(
     """Write the original of a packed model."""
     with Engine(threads) as engine:
         reading = _Reading(src, engine, progress)
-        try:
-            with new_directory(dst, src) as folder:
-                for shard in reading.manifest.shards:
-                    with placed_file(os.path.join(folder, shard.file)) as out:
-                        reading.shard(shard, out)
-                for name, entry in reading.files():
-                    if entry["original"] is not None:
-                        reading.check_file(name, entry)
-                        write_file(folder, name, entry["original"])
-                    else:
-                        _check_copy(name, entry, *copy_file(os.path.join(src, name), folder, name))
-        finally:
-            reading.close()
+        with new_directory(dst, src) as folder:
+            for shard in reading.manifest.shards:
+                with placed_file(os.path.join(folder, shard.file)) as out:
+                    reading.shard(shard, out)
+            for name, entry in reading.files():
+                if entry["original"] is not None:
+                    reading.check_file(name, entry)
+                    write_file(folder, name, entry["original"])
+                else:
+                    _check_copy(name, entry, *copy_file(os.path.join(src, name), folder, name))
         return reading.manifest
 
 
@@ -157,11 +183,8 @@ def verify_directory(src: str, *, threads: int, progress: Callable[[int, int], N
     """Read all of a packed model, unpack every tensor in memory, compare every hash."""
     with Engine(threads) as engine:
         reading = _Reading(src, engine, progress)
-        try:
-            for shard in reading.manifest.shards:
-                reading.shard(shard, None)
-            for name, entry in reading.files():
-                reading.check_file(name, entry)
-        finally:
-            reading.close()
+        for shard in reading.manifest.shards:
+            reading.shard(shard, None)
+        for name, entry in reading.files():
+            reading.check_file(name, entry)
         return reading.manifest
