@@ -1,20 +1,202 @@
 # SPDX-FileCopyrightText: 2026 The glyd authors
 # SPDX-License-Identifier: BUSL-1.1
-"""The operators on CUDA devices: kernels of this package."""
+"""The operators on CUDA devices: kernels of this package, on the current stream of the tensors' device.
+
+Nothing here waits for the device but ``pack``, which must know its size.
+``meta`` is trusted no more than a pack: the library checks that its sections
+lie inside of the tensor, and kernels clamp what they read from the pack to its
+sections. A pack that lies gives wrong values, as a checkpoint with wrong values
+does, but no access outside; `check_pack` finds it when a model is loaded.
+"""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+import contextlib
+import ctypes
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
-from glyd_gpu._errors import KernelsUnavailableError
-from glyd_gpu._library import load
-from glyd_gpu._ops import library
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+from glyd_gpu import _routes
+from glyd_gpu._errors import CudaError, ParameterError, UnsupportedDeviceError
+from glyd_gpu._library import call, load
+from glyd_gpu._meta import LAYOUTS, PackedMeta
+from glyd_gpu._ops import EXACT, FAST, check_embedding, check_linear, check_pack, check_weight, library
+
+GENERIC_TOKENS = 64  # kTokensMax of linear_generic.cu
+OLDEST = (8, 0)  # mma.sync with bf16
 
 
-def _unavailable(*_: Any) -> NoReturn:
-    load()
-    raise KernelsUnavailableError("this version of glyd-gpu has no CUDA kernels yet: use the CPU")
+@functools.lru_cache(maxsize=4096)
+def _meta_array(meta: tuple[int, ...]) -> Any:
+    PackedMeta.from_list(meta)
+    return (ctypes.c_int64 * 7)(*meta)
 
 
-for _name in ("linear", "unpack", "embedding", "pack"):
-    library.impl(_name, _unavailable, "CUDA")
+@functools.cache
+def _check_device(index: int) -> None:
+    capability = torch.cuda.get_device_capability(index)
+    if capability < OLDEST:
+        raise UnsupportedDeviceError(
+            f"{torch.cuda.get_device_name(index)} is sm_{capability[0]}{capability[1]}; packed weights need sm_80 or newer"
+        )
+
+
+@contextlib.contextmanager
+def _launch(device: torch.device, meta: Sequence[int]) -> Iterator[tuple[Any, int]]:
+    """Make the device current, as launchers need; give meta as they take it, and the stream."""
+    known = _meta_array(tuple(meta))
+    index = device.index if device.index is not None else torch.cuda.current_device()
+    _check_device(index)
+    with torch.cuda.device(index):
+        yield known, torch.cuda.current_stream(index).cuda_stream
+
+
+def _pack_args(pack: torch.Tensor) -> tuple[int, int]:
+    return pack.data_ptr(), pack.numel()
+
+
+def unpack(pack: torch.Tensor, meta: Sequence[int]) -> torch.Tensor:
+    """Return the bf16 matrix [rows, cols] of a pack."""
+    check_pack(pack, meta)
+    with _launch(pack.device, meta) as (known, stream):
+        out = torch.empty((meta[1], meta[2]), dtype=torch.bfloat16, device=pack.device)
+        call("glyd_gpu_unpack", out.data_ptr(), *_pack_args(pack), known, 0, meta[1], stream)
+    return out
+
+
+def _generic(
+    x: torch.Tensor, pack: torch.Tensor, meta: Sequence[int], bias: torch.Tensor | None, known: Any, stream: int
+) -> torch.Tensor:
+    """Multiply from the packed form on any architecture, 64 tokens at a time."""
+    tokens = x.shape[0]
+    out = torch.empty((tokens, meta[1]), dtype=torch.bfloat16, device=x.device)
+    nbytes = load().glyd_gpu_linear_generic_workspace(min(tokens, GENERIC_TOKENS), known)
+    workspace = torch.empty(nbytes, dtype=torch.uint8, device=x.device)
+    bias_at = None if bias is None else bias.data_ptr()
+    for first in range(0, tokens, GENERIC_TOKENS):
+        part, y = x[first : first + GENERIC_TOKENS], out[first : first + GENERIC_TOKENS]
+        call(
+            "glyd_gpu_linear_generic",
+            y.data_ptr(),
+            part.data_ptr(),
+            part.shape[0],
+            bias_at,
+            *_pack_args(pack),
+            known,
+            workspace.data_ptr(),
+            nbytes,
+            stream,
+        )
+    return out
+
+
+def _decode(
+    x: torch.Tensor, pack: torch.Tensor, meta: Sequence[int], bias: torch.Tensor | None, known: Any, stream: int
+) -> torch.Tensor:
+    """Decode to bf16, then multiply as torch does: the bits of the unpacked layer."""
+    del known, stream
+    return F.linear(x, unpack(pack, meta), bias)
+
+
+PRODUCTS: dict[str, Callable[..., torch.Tensor]] = {"generic": _generic, "decode": _decode}
+
+
+def linear(
+    x: torch.Tensor, pack: torch.Tensor, meta: Sequence[int], bias: torch.Tensor | None, mode: int
+) -> torch.Tensor:
+    """Return x · Wᵀ + bias [..., rows] of x [..., cols], all bf16."""
+    check_linear(x, pack, meta, bias, mode)
+    shape = (*x.shape[:-1], meta[1])
+    if not x.numel():
+        return x.new_empty(shape)
+    with _launch(pack.device, meta) as (known, stream):
+        if mode == EXACT:
+            # the shape that the layer would see: torch may choose its product by it
+            return _decode(x, pack, meta, bias, known, stream)
+        flat = x.reshape(-1, meta[2]).contiguous()
+        route = _routes.choose(meta, flat.shape[0], pack.device) if mode == FAST else "generic"
+        bias = None if bias is None else bias.contiguous()
+        return PRODUCTS[route](flat, pack, meta, bias, known, stream).view(shape)
+
+
+def embedding(ids: torch.Tensor, pack: torch.Tensor, meta: Sequence[int]) -> torch.Tensor:
+    """Return rows of a packed table [..., cols] for ids [...]; only their tiles are read.
+
+    An id outside of the table is a device-side assert, as in `torch.nn.functional.embedding`.
+    """
+    check_embedding(ids, pack, meta)
+    out = torch.empty((*ids.shape, meta[2]), dtype=torch.bfloat16, device=pack.device)
+    if not out.numel():
+        return out
+    flat = ids.contiguous()
+    with _launch(pack.device, meta) as (known, stream):
+        call(
+            "glyd_gpu_embedding",
+            out.data_ptr(),
+            flat.data_ptr(),
+            flat.numel(),
+            flat.element_size(),
+            *_pack_args(pack),
+            known,
+            stream,
+        )
+    return out
+
+
+def pack(weight: torch.Tensor, layout: int) -> torch.Tensor:
+    """Return the pack of a bf16 matrix, or an empty tensor when packing does not pay; waits for the plan."""
+    check_weight(weight)
+    if layout not in LAYOUTS.values():
+        raise ParameterError(f"layout is {layout}; there are {', '.join(f'{v} ({k})' for k, v in LAYOUTS.items())}")
+    device = weight.device
+    nothing = torch.empty(0, dtype=torch.uint8, device=device)
+    rows, cols = weight.shape
+    if not weight.numel():
+        return nothing
+    source = weight.detach().contiguous()
+    start = PackedMeta(layout, rows, cols)
+    bound = rows * cols * 2 // 16 * 15
+    if start.nbytes > bound:
+        return nothing
+    with _launch(device, start.as_list()) as (known, stream):
+        n_plan = load().glyd_gpu_plan_nbytes(known)
+        if n_plan < 0:
+            raise CudaError(f"glyd_gpu_plan_nbytes: status {-n_plan}", found=n_plan)
+        plan = torch.empty(n_plan, dtype=torch.uint8, device=device)
+        exc_index = torch.empty(start.row_blocks * (start.tiles + 1), dtype=torch.int32, device=device)
+        totals = torch.empty(4, dtype=torch.int64, device=device)
+        call(
+            "glyd_gpu_plan",
+            plan.data_ptr(),
+            n_plan,
+            exc_index.data_ptr(),
+            exc_index.numel() * 4,
+            totals.data_ptr(),
+            source.data_ptr(),
+            known,
+            stream,
+        )
+        units, exceptions, tile_units, block_max = totals.tolist()
+        meta = PackedMeta(layout, rows, cols, units, exceptions, tile_units * 16, block_max)
+        if meta.nbytes > bound:
+            return nothing
+        out = torch.empty(meta.nbytes, dtype=torch.uint8, device=device)
+        call(
+            "glyd_gpu_pack",
+            out.data_ptr(),
+            meta.nbytes,
+            plan.data_ptr(),
+            exc_index.data_ptr(),
+            source.data_ptr(),
+            _meta_array(tuple(meta.as_list())),
+            stream,
+        )
+    return out
+
+
+for _name, _function in (("linear", linear), ("unpack", unpack), ("embedding", embedding), ("pack", pack)):
+    library.impl(_name, _function, "CUDA")

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-from ctypes import c_char_p, c_int, c_int64
+from ctypes import c_char_p, c_int, c_int64, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,16 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "glyd_gpu_abi_version": (c_int, []),
     "glyd_gpu_architectures": (c_char_p, []),
     "glyd_gpu_error_text": (c_char_p, [c_int]),
+    "glyd_gpu_unpack": (c_int, [c_void_p, c_void_p, c_uint64, Meta, c_int64, c_int64, c_void_p]),
+    "glyd_gpu_embedding": (c_int, [c_void_p, c_void_p, c_uint64, c_int, c_void_p, c_uint64, Meta, c_void_p]),
+    "glyd_gpu_linear_generic_workspace": (c_int64, [c_uint64, Meta]),
+    "glyd_gpu_linear_generic": (
+        c_int,
+        [c_void_p, c_void_p, c_uint64, c_void_p, c_void_p, c_uint64, Meta, c_void_p, c_uint64, c_void_p],
+    ),
+    "glyd_gpu_plan_nbytes": (c_int64, [Meta]),
+    "glyd_gpu_plan": (c_int, [c_void_p, c_uint64, c_void_p, c_uint64, c_void_p, c_void_p, Meta, c_void_p]),
+    "glyd_gpu_pack": (c_int, [c_void_p, c_uint64, c_void_p, c_void_p, c_void_p, Meta, c_void_p]),
 }
 
 

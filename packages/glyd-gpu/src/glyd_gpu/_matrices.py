@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
 
@@ -33,14 +35,29 @@ def special(rows: int, cols: int) -> torch.Tensor:
 
 
 def scaled_rows(rows: int, cols: int) -> torch.Tensor:
-    """Return weights whose rows differ in scale by many powers of two."""
-    return (torch.randn(rows, cols) * torch.exp2(torch.randint(-30, 20, (rows, 1)).float())).to(torch.bfloat16)
+    """Return weights whose rows differ in scale by many powers of two, some of zeros."""
+    w = torch.randn(rows, cols) * torch.exp2(torch.randint(-30, 20, (rows, 1)).float())
+    return torch.where(torch.rand(rows, 1) < 0.03, torch.zeros(()), w).to(torch.bfloat16)
 
 
 def many_exceptions(rows: int, cols: int, share: float = 0.04) -> torch.Tensor:
-    """Return weights with a share of outliers far from the others."""
+    """Return weights with a share of outliers far from the others, half larger and half smaller."""
     w = torch.randn(rows, cols) * 0.02
-    return torch.where(torch.rand(rows, cols) < share, w * 2.0**40, w).to(torch.bfloat16)
+    far = torch.where(torch.rand(rows, cols) < 0.5, w * 2.0**12, w * 2.0**-60)
+    return torch.where(torch.rand(rows, cols) < share, far, w).to(torch.bfloat16)
 
 
-KINDS = {"gaussian": gaussian, "special": special, "scaled_rows": scaled_rows, "many_exceptions": many_exceptions}
+def heavy_tails(rows: int, cols: int) -> torch.Tensor:
+    """Return weights of a Student t distribution with 4 degrees: long escapes, few exceptions."""
+    chi = torch.randn(4, rows, cols).square().sum(0)
+    return (0.02 * torch.randn(rows, cols) / (chi / 4).sqrt()).to(torch.bfloat16)
+
+
+KINDS: dict[str, Callable[[int, int], torch.Tensor]] = {
+    "gaussian": gaussian,
+    "special": special,
+    "scaled_rows": scaled_rows,
+    "many_exceptions": many_exceptions,
+    "heavy_tails": heavy_tails,
+}
+FINITE = ("gaussian", "scaled_rows", "many_exceptions", "heavy_tails")

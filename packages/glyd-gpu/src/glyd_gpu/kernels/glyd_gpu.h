@@ -29,4 +29,32 @@ GLYD_GPU_API const char *glyd_gpu_architectures(void);
 /* What a return value means, in English. */
 GLYD_GPU_API const char *glyd_gpu_error_text(int code);
 
+/* Unpack rows first_row … first_row + n_rows − 1 to out [n_rows, cols] bf16, at a multiple of 16 bytes.
+ * first_row is a multiple of 64. */
+GLYD_GPU_API int glyd_gpu_unpack(void *out, const void *pack, uint64_t pack_nbytes, const int64_t *meta,
+                                 int64_t first_row, int64_t n_rows, void *stream);
+
+/* Rows of a table by ids [n_ids] of 4 or 8 bytes to out [n_ids, cols] bf16. An id outside of the table is a
+ * device-side assert. */
+GLYD_GPU_API int glyd_gpu_embedding(void *out, const void *ids, uint64_t n_ids, int id_nbytes, const void *pack,
+                                    uint64_t pack_nbytes, const int64_t *meta, void *stream);
+
+/* y [tokens, rows] = x [tokens, cols] · Wᵀ + bias [rows] or NULL, all bf16, sums in fp32; on every architecture.
+ * tokens: up to 64. workspace: device memory of glyd_gpu_linear_generic_workspace bytes (or a negative status). */
+GLYD_GPU_API int64_t glyd_gpu_linear_generic_workspace(uint64_t tokens, const int64_t *meta);
+GLYD_GPU_API int glyd_gpu_linear_generic(void *y, const void *x, uint64_t tokens, const void *bias, const void *pack,
+                                         uint64_t pack_nbytes, const int64_t *meta, void *workspace,
+                                         uint64_t workspace_nbytes, void *stream);
+
+/* Plan a pack of weights [rows, cols] bf16; of meta, layout, rows and cols are read. plan: device memory of
+ * glyd_gpu_plan_nbytes bytes at a multiple of 128; exc_index: u32 [row blocks][tiles + 1]; totals: u64 [4], escape
+ * units, exceptions, units of the largest tile, most exceptions of a row block. */
+GLYD_GPU_API int64_t glyd_gpu_plan_nbytes(const int64_t *meta);
+GLYD_GPU_API int glyd_gpu_plan(void *plan, uint64_t plan_nbytes, void *exc_index, uint64_t exc_index_nbytes,
+                               void *totals, const void *weights, const int64_t *meta, void *stream);
+
+/* Write the pack that was planned; meta has the totals now. */
+GLYD_GPU_API int glyd_gpu_pack(void *out, uint64_t out_nbytes, const void *plan, const void *exc_index,
+                               const void *weights, const int64_t *meta, void *stream);
+
 #endif
