@@ -102,6 +102,7 @@ def conversations(seed: int = 0) -> list[list[dict[str, str]]]:
         if (name, short) in seen:
             continue
         seen.add((name, short))
+        name = name.replace("posixpath.", "os.path.")
         module, _, last = name.rpartition(".")
         for form in ("What does {} do?", "what is {}?", "What is {} for?"):
             made.append([(form.format(name), short)])

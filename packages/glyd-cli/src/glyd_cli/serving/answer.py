@@ -1,0 +1,81 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""One answer: from an engine's tokens to pieces of text, with its end, its reason and its log-probabilities."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from glyd_cli.serving.text import Detokenizer, StopStrings
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from glyd_cli.serving.engine import Engine, Sampling, TokenStep
+
+FinishReason = Literal["stop", "length"]
+
+
+@dataclass
+class Piece:
+    """What became known of an answer: text, the tokens made since the last piece, and, at the end, why it ended."""
+
+    text: str = ""
+    steps: list[TokenStep] = field(default_factory=list)
+    finish_reason: FinishReason | None = None
+
+
+async def pieces(
+    engine: Engine,
+    prompt: list[int],
+    sampling: Sampling,
+    *,
+    stops: Sequence[str] = (),
+    keep_stop: bool = False,
+    skip_special: bool = True,
+) -> AsyncIterator[Piece]:
+    """Yield an answer piece by piece; the last piece has a finish reason.
+
+    Parameters
+    ----------
+    engine
+        What runs the model.
+    prompt
+        Token ids.
+    sampling
+        Rules of the answer.
+    stops
+        Strings that end it.
+    keep_stop
+        Leave the stop string in the text.
+    skip_special
+        Leave special tokens out of the text.
+    """
+    text = Detokenizer(engine.tokenizer, skip_special=skip_special)
+    finder = StopStrings(stops, keep=keep_stop)
+    ends = {*sampling.stop_token_ids} if sampling.ignore_eos else {*sampling.stop_token_ids, *engine.info.end_tokens}
+    piece = Piece()
+    reason: FinishReason = "length"
+    async with aclosing(engine.generate(prompt, sampling)) as tokens:
+        async for step in tokens:
+            piece.steps.append(step)
+            if step.token in ends:
+                reason = "stop"
+                break
+            piece.text += finder.push(text.push(step.token))
+            if finder.found is not None:
+                reason = "stop"
+                break
+            if piece.text:
+                yield piece
+                piece = Piece()
+    if finder.found is None:
+        piece.text += finder.push(text.end())
+        if finder.found is not None:
+            reason = "stop"
+        else:
+            piece.text += finder.end()
+    piece.finish_reason = reason
+    yield piece

@@ -1,0 +1,222 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""The web application: OpenAI's endpoints and a few for operators."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from starlette.exceptions import HTTPException
+
+from glyd_cli._version import __version__
+from glyd_cli.serving.api_chat import ChatCompletion
+from glyd_cli.serving.api_completions import Completion
+from glyd_cli.serving.api_errors import ApiError, of_validation
+from glyd_cli.serving.api_types import (  # FastAPI reads these annotations at run time
+    ChatRequest,
+    CompletionRequest,
+    DetokenizeRequest,
+    TokenizeRequest,
+)
+from glyd_cli.serving.chat import prompt_of
+from glyd_cli.serving.guard import MAX_BODY, Guard
+from glyd_cli.serving.streams import ClientGoneError, api_error, server_sent_events, unless_gone
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable
+
+    from starlette.types import ASGIApp
+    from transformers import PreTrainedTokenizerFast
+
+    from glyd_cli.serving.engine import Engine
+
+_SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60, 120)
+
+
+class Metrics:
+    """What ``/metrics`` shows, in a registry of its own."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.registry = CollectorRegistry()
+        make = {"registry": self.registry}
+        self.requests = Counter("glyd_requests", "Requests answered, by endpoint", ["endpoint"], **make)
+        self.prompt_tokens = Counter("glyd_prompt_tokens", "Tokens of prompts", **make)
+        self.tokens = Counter("glyd_generated_tokens", "Tokens made", **make)
+        self.first = Histogram("glyd_time_to_first_token_seconds", "Time to the first token", buckets=_SECONDS, **make)
+        self.whole = Histogram("glyd_request_seconds", "Time of a whole request", buckets=_SECONDS, **make)
+        self.running = Gauge("glyd_requests_running", "Requests that run", **make)
+        self.running.set_function(lambda: engine.load().n_running)
+        self.waiting = Gauge("glyd_requests_waiting", "Requests that wait", **make)
+        self.waiting.set_function(lambda: engine.load().n_waiting)
+
+    async def watched(self, job: ChatCompletion | Completion, endpoint: str) -> AsyncIterator[dict[str, Any]]:
+        """Pass chunks on and count them."""
+        start, first = time.monotonic(), True
+        try:
+            async with contextlib.aclosing(job.chunks()) as chunks:  # type: ignore[type-var]
+                async for chunk in chunks:
+                    if first:
+                        self.first.observe(time.monotonic() - start)
+                        first = False
+                    yield chunk
+        finally:
+            self.done(job, endpoint, start)
+
+    def done(self, job: ChatCompletion | Completion, endpoint: str, start: float) -> None:
+        """Count a request that ended."""
+        self.requests.labels(endpoint).inc()
+        self.prompt_tokens.inc(job.usage.n_prompt)
+        self.tokens.inc(job.usage.n_made)
+        self.whole.observe(time.monotonic() - start)
+
+
+def make_app(
+    engine: Engine,
+    tokenizer: PreTrainedTokenizerFast,
+    *,
+    hosts: Iterable[str] = (),
+    any_host: bool = False,
+    api_key: str | None = None,
+    max_body: int = MAX_BODY,
+) -> ASGIApp:
+    """Return the application around an engine that was started.
+
+    Parameters
+    ----------
+    engine, tokenizer
+        What is served.
+    hosts, any_host, api_key, max_body
+        See `glyd_cli.serving.guard.Guard`.
+    """
+    app = FastAPI(title="glyd", version=__version__, docs_url=None, redoc_url=None)
+    metrics = Metrics(engine)
+    _add_errors(app)
+    _add_answers(app, engine, tokenizer, metrics)
+    _add_facts(app, engine, tokenizer, metrics)
+    return Guard(app, hosts=hosts, any_host=any_host, api_key=api_key, max_body=max_body)
+
+
+def _add_errors(app: FastAPI) -> None:
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+        return of_validation(error.errors()).response()
+
+    @app.exception_handler(ApiError)
+    async def known(_: Request, error: ApiError) -> JSONResponse:
+        return error.response()
+
+    @app.exception_handler(HTTPException)
+    async def http(request: Request, error: HTTPException) -> JSONResponse:
+        texts = {404: f"no such path: {request.url.path[:200]}", 405: f"{request.method} is not for this path"}
+        return ApiError(error.status_code, texts.get(error.status_code, str(error.detail))).response(
+            dict(error.headers or {})
+        )
+
+    @app.exception_handler(ClientGoneError)
+    async def gone(_: Request, __: ClientGoneError) -> Response:
+        return Response(status_code=499)
+
+    @app.exception_handler(Exception)
+    async def unknown(_: Request, error: Exception) -> JSONResponse:
+        return api_error(error).response()
+
+
+def _add_answers(app: FastAPI, engine: Engine, tokenizer: PreTrainedTokenizerFast, metrics: Metrics) -> None:
+    def check_model(name: str | None) -> None:
+        if name is not None and name != engine.info.name:
+            text = f"the model {name[:200]!r} is not served here, only {engine.info.name!r}"
+            raise ApiError(404, text, param="model", code="model_not_found")
+
+    async def answer(request: Request, job: ChatCompletion | Completion, endpoint: str, *, stream: bool) -> Response:
+        try:
+            if stream:
+                return await server_sent_events(metrics.watched(job, endpoint))
+            start = time.monotonic()
+            try:
+                return JSONResponse(await unless_gone(request, job.whole()))
+            finally:
+                metrics.done(job, endpoint, start)
+        except (ApiError, ClientGoneError):
+            raise
+        except Exception as error:
+            raise api_error(error) from error
+
+    @app.post("/v1/chat/completions")
+    async def chat(request: Request, body: ChatRequest) -> Response:
+        check_model(body.model)
+        try:
+            job = ChatCompletion(engine, tokenizer, body)
+        except ValueError as error:
+            raise api_error(error) from error
+        return await answer(request, job, "chat", stream=body.stream)
+
+    @app.post("/v1/completions")
+    async def completions(request: Request, body: CompletionRequest) -> Response:
+        check_model(body.model)
+        try:
+            job = Completion(engine, tokenizer, body)
+        except ValueError as error:
+            raise api_error(error) from error
+        return await answer(request, job, "completions", stream=body.stream)
+
+    @app.post("/tokenize")
+    async def tokenize(body: TokenizeRequest) -> dict[str, Any]:
+        check_model(body.model)
+        if (body.prompt is None) == (body.messages is None):
+            raise ApiError(400, "either prompt or messages")
+        if body.messages is not None:
+            ids = prompt_of(tokenizer, body.messages, add_generation_prompt=body.add_generation_prompt)
+        else:
+            ids = list(tokenizer.encode(body.prompt, add_special_tokens=body.add_special_tokens))
+        return {"tokens": ids, "count": len(ids), "max_model_len": engine.info.context}
+
+    @app.post("/detokenize")
+    async def detokenize(body: DetokenizeRequest) -> dict[str, Any]:
+        check_model(body.model)
+        outside = [t for t in body.tokens if t >= engine.info.n_vocabulary]
+        if outside:
+            raise ApiError(400, f"token ids are below {engine.info.n_vocabulary}, found {outside[0]}", param="tokens")
+        return {"prompt": engine.tokenizer.decode(body.tokens, skip_special_tokens=False)}
+
+
+def _add_facts(app: FastAPI, engine: Engine, tokenizer: PreTrainedTokenizerFast, metrics: Metrics) -> None:
+    def card() -> dict[str, Any]:
+        info = engine.info
+        return {
+            "id": info.name,
+            "object": "model",
+            "created": info.created,
+            "owned_by": "glyd",
+            "max_model_len": info.context,
+            "layout": info.layout,
+            "weight_bytes": info.weight_nbytes,
+            "chat": bool(tokenizer.chat_template),
+        }
+
+    @app.get("/v1/models")
+    async def models() -> dict[str, Any]:
+        return {"object": "list", "data": [card()]}
+
+    @app.get("/v1/models/{name:path}")
+    async def model(name: str) -> dict[str, Any]:
+        if name != engine.info.name:
+            raise ApiError(404, f"the model {name[:200]!r} is not served here", param="model", code="model_not_found")
+        return card()
+
+    @app.get("/health")
+    async def health() -> dict[str, str]:
+        return {"status": "ok"}
+
+    @app.get("/version")
+    async def version() -> dict[str, str]:
+        return {"version": __version__}
+
+    @app.get("/metrics")
+    async def shown_metrics() -> PlainTextResponse:
+        return PlainTextResponse(generate_latest(metrics.registry).decode(), media_type="text/plain; version=0.0.4")

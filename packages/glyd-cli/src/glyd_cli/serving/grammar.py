@@ -1,0 +1,91 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""Answers that must follow a JSON schema, a regular expression or a choice: llguidance does the work."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import llguidance
+import llguidance.hf
+import llguidance.torch
+import torch
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+
+class GrammarError(ValueError):
+    """A schema or expression that cannot be followed."""
+
+
+def for_json_schema(schema: dict[str, Any] | None) -> str:
+    """Return the grammar of a JSON schema; None: of any JSON object.
+
+    Raises
+    ------
+    GrammarError
+        The schema is invalid or uses what is not supported.
+    """
+    try:
+        text = json.dumps(schema or {"type": "object"})
+        # one form of white space: small models love to write nothing else
+        return str(llguidance.LLMatcher.grammar_from_json_schema(text, overrides={"whitespace_flexible": False}))
+    except ValueError as error:
+        raise GrammarError(f"unsupported JSON schema: {error}") from error
+
+
+class Grammars:
+    """Makes matchers for one tokenizer.
+
+    Parameters
+    ----------
+    tokenizer
+        The model's; its vocabulary is read once.
+    n_vocabulary
+        Columns of the logits.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerFast, n_vocabulary: int) -> None:
+        self._tokens = llguidance.hf.from_tokenizer(tokenizer, n_vocab=max(n_vocabulary, len(tokenizer)))
+
+    def matcher(self, grammar: str) -> Matcher:
+        """Return the state of a new answer.
+
+        Raises
+        ------
+        GrammarError
+            llguidance refuses the grammar.
+        """
+        inner = llguidance.LLMatcher(self._tokens, grammar, log_level=0)
+        if inner.is_error():
+            raise GrammarError(f"unsupported grammar: {inner.get_error()}")
+        return Matcher(inner, self._tokens.vocab_size)
+
+
+class Matcher:
+    """How far an answer has come in its grammar."""
+
+    def __init__(self, inner: llguidance.LLMatcher, n_tokens: int) -> None:
+        self._inner = inner
+        self._bits = llguidance.torch.allocate_token_bitmask(1, n_tokens)
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing more may follow."""
+        return bool(self._inner.is_stopped())
+
+    def mask(self, logits: torch.Tensor) -> None:
+        """Set the logits [vocabulary] of tokens that may not come next to minus infinity, in place."""
+        llguidance.torch.fill_next_token_bitmask(self._inner, self._bits, 0)
+        # llguidance's own function compiles itself at the first call, for seconds
+        words = self._bits[0].to(logits.device)
+        allowed = (words.unsqueeze(1) >> torch.arange(32, device=logits.device, dtype=torch.int32)) & 1
+        logits.masked_fill_(allowed.flatten()[: logits.shape[0]] == 0, -math.inf)
+
+    def take(self, token: int) -> None:
+        """Go on past a token."""
+        if not self.done:
+            self._inner.consume_token(token)

@@ -1,0 +1,137 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""Who may ask: Host and Origin (DNS rebinding, cross-site requests), the API key, the size of a body.
+
+A plain ASGI middleware, so that everything is refused before any work and
+streams pass untouched.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from glyd_cli.serving.api_errors import ApiError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+MAX_BODY = 32 << 20  # bytes
+_OPEN_PATHS = frozenset({"/health", "/"})  # without a key
+
+
+def host_name(header: str) -> str | None:
+    """Return the name in a Host header or origin: lower case, without port and final dot; None when malformed."""
+    if not header or any(c in header for c in "/\\@?#, \t"):
+        return None
+    if header.startswith("["):
+        name, bracket, port = header[1:].partition("]")
+        if not bracket or (port and not (port.startswith(":") and port[1:].isdigit())):
+            return None
+        try:
+            return str(ipaddress.IPv6Address(name))
+        except ValueError:
+            return None
+    name, colon, port = header.partition(":")
+    if colon and not port.isdigit():
+        return None
+    name = name.lower()
+    return name.removesuffix(".") or None
+
+
+class Guard:
+    """Refuse what does not come from where it should.
+
+    Parameters
+    ----------
+    app
+        What is behind.
+    hosts
+        Host names that are served beside the loopback ones.
+    any_host
+        Serve every host name (an address was bound on purpose, and a key is set).
+    api_key
+        Key that requests must bring; None: none.
+    max_body
+        Most bytes of a body.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        hosts: Iterable[str] = (),
+        any_host: bool = False,
+        api_key: str | None = None,
+        max_body: int = MAX_BODY,
+    ) -> None:
+        self._app = app
+        self._hosts = {"localhost", "127.0.0.1", "::1", *(h.lower().removesuffix(".") for h in hosts)}
+        self._any_host = any_host
+        self._key = api_key.encode() if api_key else None
+        self._max_body = max_body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through, or answer it with a refusal."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        error = self._fault(scope)
+        if error is not None:
+            headers = {"connection": "close"} if error.status == 413 else None  # noqa: PLR2004
+            if error.status == 401:  # noqa: PLR2004
+                headers = {"www-authenticate": "Bearer"}
+            await error.response(headers)(scope, receive, send)
+            return
+        await self._app(scope, self._limited(receive), send)
+
+    def _fault(self, scope: Scope) -> ApiError | None:
+        headers: dict[bytes, list[bytes]] = {}
+        for name, value in scope["headers"]:
+            headers.setdefault(name, []).append(value)
+        hosts = headers.get(b"host", [])
+        host = host_name(hosts[0].decode("latin-1")) if len(hosts) == 1 else None
+        if host is None or not (self._any_host or host in self._hosts):
+            shown = b", ".join(hosts).decode("latin-1")[:100]
+            return ApiError(403, f"this server does not answer for the host {shown!r}; start it with --allow-host")
+        for origin in headers.get(b"origin", []):
+            if not self._own(origin.decode("latin-1"), hosts[0].decode("latin-1")):
+                return ApiError(403, f"requests from the origin {origin.decode('latin-1')[:100]!r} are refused")
+        if headers.get(b"sec-fetch-site", [b"none"])[0] not in {b"none", b"same-origin"}:
+            return ApiError(403, "cross-site requests are refused")
+        if self._key is not None and scope["path"] not in _OPEN_PATHS:
+            given = headers.get(b"authorization", [b""])[0]
+            kind, _, key = given.partition(b" ")
+            if kind.lower() != b"bearer" or not hmac.compare_digest(key.strip(), self._key):
+                return ApiError(401, "an API key is needed: Authorization: Bearer KEY", code="invalid_api_key")
+        for length in headers.get(b"content-length", []):
+            if not length.isdigit() or int(length[:20]) > self._max_body:
+                return ApiError(413, f"the body may have {self._max_body} bytes, found {length.decode('latin-1')[:20]}")
+        if scope["method"] == "POST":
+            kind = headers.get(b"content-type", [b""])[0].partition(b";")[0].strip().lower()
+            if kind != b"application/json":
+                return ApiError(415, f"Content-Type must be application/json, found {kind.decode('latin-1')[:60]!r}")
+        return None
+
+    @staticmethod
+    def _own(origin: str, host: str) -> bool:
+        """Say whether an origin is the very page that this server gave."""
+        parts = urlsplit(origin)
+        return parts.scheme in {"http", "https"} and parts.netloc.lower() == host.lower()
+
+    def _limited(self, receive: Receive) -> Receive:
+        n = 0
+
+        async def counted() -> Message:
+            nonlocal n
+            message = await receive()
+            n += len(message.get("body", b""))
+            if n > self._max_body:
+                raise ApiError(413, f"the body may have {self._max_body} bytes, found more")
+            return message
+
+        return counted

@@ -1,0 +1,126 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""Several answers at once, and clients that go away."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from starlette.responses import StreamingResponse
+
+from glyd_cli.serving.api_errors import ApiError
+from glyd_cli.serving.engine import EngineError, QueueFullError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Coroutine, Sequence
+
+    from starlette.requests import Request
+
+T = TypeVar("T")
+
+
+class ClientGoneError(Exception):
+    """Nobody waits for this answer any more."""
+
+
+async def merged(sources: Sequence[AsyncIterator[T]]) -> AsyncIterator[tuple[int, T]]:
+    """Yield (number of the source, item) as items come; closing it closes all sources."""
+    if len(sources) == 1:
+        async with contextlib.aclosing(sources[0]) as only:  # type: ignore[type-var]
+            async for item in only:
+                yield 0, item
+        return
+    ready: asyncio.Queue[tuple[int, T] | BaseException | None] = asyncio.Queue(maxsize=4 * len(sources))
+
+    async def pump(number: int, source: AsyncIterator[T]) -> None:
+        try:
+            async with contextlib.aclosing(source) as items:  # type: ignore[type-var]
+                async for item in items:
+                    await ready.put((number, item))
+        except Exception as error:  # goes on to the reader
+            await ready.put(error)
+        else:
+            await ready.put(None)
+
+    tasks = [asyncio.create_task(pump(number, source)) for number, source in enumerate(sources)]
+    try:
+        left = len(tasks)
+        while left:
+            item = await ready.get()
+            if item is None:
+                left -= 1
+            elif isinstance(item, BaseException):
+                raise item
+            else:
+                yield item
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """Return what work gives, or cancel it when the client closes the connection.
+
+    Raises
+    ------
+    ClientGoneError
+        The client went away first.
+    """
+    task = asyncio.create_task(work)
+
+    async def watch() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    watcher = asyncio.create_task(watch())
+    try:
+        await asyncio.wait({task, watcher}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ClientGoneError
+        return task.result()
+    finally:
+        for one in (task, watcher):
+            one.cancel()
+        await asyncio.gather(task, watcher, return_exceptions=True)
+
+
+def api_error(error: Exception) -> ApiError:
+    """Return what the client is told of an exception of the engine."""
+    if isinstance(error, ApiError):
+        return error
+    if isinstance(error, QueueFullError):
+        return ApiError(429, f"{error}: try again later", code="queue_full")
+    if isinstance(error, EngineError):
+        return ApiError(500, f"the model failed: {error}")
+    if isinstance(error, ValueError):
+        return ApiError(400, str(error))
+    return ApiError(500, f"internal error: {type(error).__name__}")
+
+
+async def server_sent_events(chunks: AsyncIterator[dict[str, Any]]) -> StreamingResponse:
+    """Return a streamed answer; an error before the first chunk is raised, a later one is an event.
+
+    Raises
+    ------
+    Exception
+        Whatever the first chunk raised.
+    """
+    first = await anext(chunks, None)
+
+    async def events() -> AsyncIterator[str]:
+        async with contextlib.aclosing(chunks) as rest:  # type: ignore[type-var]
+            try:
+                if first is not None:
+                    yield f"data: {json.dumps(first, ensure_ascii=False)}\n\n"
+                async for chunk in rest:
+                    yield f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n"
+            except Exception as error:
+                yield f"data: {json.dumps(api_error(error).body())}\n\n"
+            yield "data: [DONE]\n\n"
+
+    headers = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+    return StreamingResponse(events(), media_type="text/event-stream", headers=headers)

@@ -1,0 +1,232 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""The engine that runs everywhere: transformers' continuous batching.
+
+transformers schedules, pages the KV cache and runs the model; the next token
+of each request is drawn here (`glyd_cli.serving.sampling`), so that seeds,
+log-probabilities, penalties and grammars work for each request on its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+import time
+from typing import TYPE_CHECKING, Any
+
+import torch
+from transformers import ContinuousBatchingConfig, GenerationConfig
+from transformers.generation.continuous_batching.cb_logits_processors import (
+    ContinuousBatchingLogitsProcessor,
+    ContinuousBatchingLogitsProcessorList,
+)
+from transformers.generation.logits_process import LogitsProcessorList
+
+from glyd_cli.serving.engine import (
+    EngineError,
+    Load,
+    ModelInfo,
+    PromptTooLongError,
+    QueueFullError,
+    Sampling,
+    TokenStep,
+)
+from glyd_cli.serving.grammar import Grammars
+from glyd_cli.serving.sampling import Draw, draw
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+_PAGE = 64  # tokens; small, since most chats are short
+_STEP_TOKENS = {"cpu": 256, "cuda": 4096}  # of prompts a step: what a running answer waits for at most
+
+
+class _Picker(ContinuousBatchingLogitsProcessor):
+    """Stands where transformers expects a logits processor, and chooses the tokens itself.
+
+    What it returns leaves one token possible in each row, so the argmax that
+    follows takes it.
+    """
+
+    supported_kwargs: dict[str, type] = {"draw": Draw}  # noqa: RUF012 - the base class declares it so
+    ignored_kwargs = ()
+
+    def __init__(self) -> None:
+        self._draws: list[Draw | None] = []
+
+    def fill_defaults(self, int32_tensor: torch.Tensor) -> None:
+        """Nothing of ours is in the tensor."""
+        int32_tensor.zero_()
+
+    def prepare_tensor_args(self, requests_with_new_token: list[Any]) -> torch.Tensor:
+        """Note which request each row of the coming logits belongs to."""
+        self._draws = [r.state.logit_processor_kwargs.get("draw") for r in requests_with_new_token]
+        return torch.zeros(len(self._draws), dtype=torch.int32)
+
+    def __call__(self, scores: torch.Tensor, tensor_arg: torch.Tensor) -> torch.Tensor:  # noqa: ARG002
+        """Return [rows, vocabulary] scores in which only the chosen tokens are finite."""
+        rows = [row for row, d in enumerate(self._draws) if d is not None and row < scores.shape[0]]
+        if not rows:  # a warm-up of transformers' own
+            return scores
+        tokens = draw(scores[rows].float(), [d for d in self._draws if d is not None])
+        chosen = torch.full_like(scores, -math.inf)
+        chosen[rows, tokens] = 0.0
+        return chosen
+
+
+class TransformersEngine:
+    """Serve a transformers model, packed or not.
+
+    Parameters
+    ----------
+    model
+        A causal language model, loaded.
+    tokenizer
+        Its tokenizer; a fast one.
+    info
+        What to say of it.
+    n_slots
+        Most requests that run at once.
+    n_queue
+        Most requests that wait beside them.
+    kv_tokens
+        Room of the KV cache in tokens; None: `n_slots` full windows.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerFast,
+        info: ModelInfo,
+        *,
+        n_slots: int = 8,
+        n_queue: int = 256,
+        kv_tokens: int | None = None,
+    ) -> None:
+        self.info = info
+        self.tokenizer: Tokenizer = tokenizer._tokenizer  # noqa: SLF001 - the fast tokenizer inside
+        self._model = model
+        self._n_slots = n_slots
+        self._n_queue = n_queue
+        self._kv_tokens = max(kv_tokens or n_slots * info.context, info.context)
+        self._grammars = Grammars(tokenizer, info.n_vocabulary)
+        self._active: set[str] = set()
+        self._numbers = itertools.count()
+        self._manager: Any = None
+
+    def start(self) -> None:
+        """Allocate the KV cache and begin."""
+        generation = GenerationConfig(
+            do_sample=False, eos_token_id=-1, pad_token_id=0, max_new_tokens=self.info.context, use_cache=True
+        )
+        device = self._model.device.type
+        config = ContinuousBatchingConfig(
+            page_size=_PAGE,
+            num_blocks=-(-self._kv_tokens // _PAGE) + self._n_slots,
+            max_batch_tokens=max(_STEP_TOKENS.get(device, 256), self._n_slots),
+            max_requests_per_batch=self._n_slots,
+            use_cuda_graph=False,  # tokens are chosen on the host's orders
+            use_async_batching=False,
+            per_request_processors=True,
+        )
+        manager = self._model.init_continuous_batching(
+            generation_config=generation, continuous_batching_config=config
+        )
+        processors = ContinuousBatchingLogitsProcessorList(LogitsProcessorList([_Picker()]))
+        processors.tensors_required = 1
+        manager.logit_processor = processors
+        manager.start()
+        self._manager = manager
+
+    def stop(self) -> None:
+        """End the generation thread; running requests fail."""
+        if self._manager is not None:
+            self._manager.stop(block=True, timeout=10, hard_stop=True)
+            self._manager = None
+
+    def load(self) -> Load:
+        """Return how much runs (has its first token, or a slot to make it) and waits."""
+        n = len(self._active)
+        running = min(n, self._n_slots)
+        return Load(n_running=running, n_waiting=n - running)
+
+    async def generate(self, prompt: list[int], sampling: Sampling) -> AsyncIterator[TokenStep]:
+        """Yield the tokens of an answer; see `glyd_cli.serving.engine.Engine`."""
+        if len(prompt) >= self.info.context:
+            raise PromptTooLongError(len(prompt), self.info.context)
+        if len(self._active) >= self._n_slots + self._n_queue:
+            raise QueueFullError(f"{self._n_queue} requests wait already")
+        manager = self._manager
+        if manager is None or not manager.is_running():
+            raise EngineError("the engine is not running")
+        matcher = self._grammars.matcher(sampling.grammar) if sampling.grammar else None
+        ends = {*sampling.stop_token_ids} if sampling.ignore_eos else {*sampling.stop_token_ids, *self.info.end_tokens}
+        state = Draw(prompt, sampling, matcher, sorted(ends))
+        n_most = min(sampling.max_tokens, self.info.context - len(prompt))
+        name = f"glyd-{next(self._numbers)}"
+        outputs: asyncio.Queue[Any] = asyncio.Queue()
+        manager.register_result_handler(name, outputs.put_nowait)
+        self._active.add(name)
+        finished = False
+        try:
+            manager.add_request(
+                prompt, name, max_new_tokens=n_most, streaming=True, eos_token_id=sorted(ends) or -1, draw=state
+            )
+            n_given = 0
+            while not finished:
+                try:
+                    output = await asyncio.wait_for(outputs.get(), timeout=1.0)
+                except TimeoutError:
+                    if not manager.is_running():
+                        raise EngineError("the engine stopped") from None
+                    continue
+                if output.error:
+                    raise EngineError(output.error)
+                finished = output.is_finished()
+                n_made = len(state.steps)
+                while n_given < n_made:
+                    step = state.steps[n_given]
+                    n_given += 1
+                    yield step
+        finally:
+            self._active.discard(name)
+            if not finished:
+                manager.cancel_request(name)
+                manager.output_router.result_handlers.pop(name, None)
+
+
+def describe_model(
+    model: PreTrainedModel, name: str, *, context: int | None = None, layout: str = "bf16"
+) -> ModelInfo:
+    """Return what the API says of a model.
+
+    Parameters
+    ----------
+    model
+        Loaded.
+    name
+        Its id in the API.
+    context
+        Window wanted; never more than the model's own.
+    layout
+        How its weights are held.
+    """
+    config = model.config.get_text_config()
+    own = int(getattr(config, "max_position_embeddings", 0) or context or 4096)
+    ends = model.generation_config.eos_token_id if model.generation_config is not None else None
+    ends = config.eos_token_id if ends is None else ends
+    end_tokens = tuple(ends) if isinstance(ends, (list, tuple)) else (() if ends is None else (int(ends),))
+    held = {t.data_ptr(): t.nbytes for t in itertools.chain(model.parameters(), model.buffers())}
+    return ModelInfo(
+        name=name,
+        context=min(context or own, own),
+        n_vocabulary=int(config.vocab_size),
+        end_tokens=end_tokens,
+        layout=layout,
+        weight_nbytes=sum(held.values()),
+        created=int(time.time()),
+    )
