@@ -18,6 +18,7 @@ import random
 import sys
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from pydoc_data import topics
 from types import ModuleType
 
@@ -30,7 +31,10 @@ SMALL_TALK = [
     (("Who are you?", "What are you?", "What can you do?", "Help"), ABOUT),
     (("Thanks", "Thank you", "Thanks a lot!"), "You are welcome."),
     (("Bye", "Goodbye", "See you"), "Goodbye!"),
-    (("How large are you?", "How many weights do you have?"), "About six million weights: small enough for every machine."),
+    (
+        ("How large are you?", "How many weights do you have?"),
+        "About six million weights: small enough for every machine.",
+    ),
     (
         ("What is glyd?", "Tell me about glyd."),
         "glyd is lossless compression for models and files. It packs my weights into two thirds of their bytes, bit for bit.",
@@ -73,7 +77,12 @@ def documented() -> Iterator[tuple[str, str, str]]:
     for module_name, module in modules():
         for name, thing in list(vars(module).items()):
             public = not name.startswith("_") and (inspect.isroutine(thing) or inspect.isclass(thing))
-            if not public or getattr(thing, "__module__", None) not in {module_name, f"_{module_name}", "builtins", None}:
+            if not public or getattr(thing, "__module__", None) not in {
+                module_name,
+                f"_{module_name}",
+                "builtins",
+                None,
+            }:
                 continue
             yield from entry(f"{module_name}.{name}", thing)
             if inspect.isclass(thing):
@@ -97,15 +106,14 @@ def conversations(seed: int = 0) -> list[list[dict[str, str]]]:
     pick = random.Random(seed)
     made: list[list[tuple[str, str]]] = []
     seen: set[tuple[str, str]] = set()
-    for name, signature, text in documented():
+    for found, signature, text in documented():
+        name = found.replace("posixpath.", "os.path.")
         short = summary(text)
         if (name, short) in seen:
             continue
         seen.add((name, short))
-        name = name.replace("posixpath.", "os.path.")
         module, _, last = name.rpartition(".")
-        for form in ("What does {} do?", "what is {}?", "What is {} for?"):
-            made.append([(form.format(name), short)])
+        made.extend([(form.format(name), short)] for form in ("What does {} do?", "what is {}?", "What is {} for?"))
         if len(text) > len(short) + 40:
             made.append([(f"Tell me more about {name}.", text[:900].rstrip())])
         if signature and len(signature) < 200:
@@ -117,13 +125,19 @@ def conversations(seed: int = 0) -> list[list[dict[str, str]]]:
     for title, text in topics.topics.items():
         parts = [p.strip() for p in text.split("\n\n") if len(p.strip()) > 40]
         for start in range(0, min(len(parts), 24), 3):
-            question = f"Explain {title} in Python." if start == 0 else f"Explain {title} in Python, part {start // 3 + 1}."
+            question = (
+                f"Explain {title} in Python." if start == 0 else f"Explain {title} in Python, part {start // 3 + 1}."
+            )
             made.append([(question, "\n\n".join(parts[start : start + 3])[:1200])])
     for _ in range(40):
         made.extend([(question, answer)] for questions, answer in SMALL_TALK for question in questions)
     pick.shuffle(made)
     return [
-        [{"role": role, "content": content} for pair in talk for role, content in zip(("user", "assistant"), pair)]
+        [
+            {"role": role, "content": content}
+            for pair in talk
+            for role, content in zip(("user", "assistant"), pair, strict=True)
+        ]
         for talk in made
     ]
 
@@ -132,7 +146,7 @@ def main() -> None:
     """Write the conversations to the file that is named."""
     warnings.simplefilter("ignore")
     talks = conversations()
-    with open(sys.argv[1], "w", encoding="utf-8") as out:
+    with Path(sys.argv[1]).open("w", encoding="utf-8") as out:
         out.writelines(json.dumps(talk) + "\n" for talk in talks)
     print(f"{len(talks)} conversations, {sum(len(m['content']) for t in talks for m in t) / 1e6:.1f} MB of text")
 

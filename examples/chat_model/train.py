@@ -99,9 +99,9 @@ def score(model: Qwen3ForCausalLM, talks: list[list[dict[str, str]]], tokenizer:
     inputs.pop("token_type_ids", None)
     made = model.generate(**inputs, max_new_tokens=120, do_sample=False)
     answers = tokenizer.batch_decode(made[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
-    right = sum(a.strip() == t[1]["content"].strip() for a, t in zip(answers, asked))
+    right = sum(a.strip() == t[1]["content"].strip() for a, t in zip(answers, asked, strict=True))
     print(f"word for word: {right} of {len(asked)}")
-    for answer, talk in list(zip(answers, asked))[:3]:
+    for answer, talk in list(zip(answers, asked, strict=True))[:3]:
         print(f"  {talk[0]['content']}\n    {answer.strip()[:200]}")
 
 

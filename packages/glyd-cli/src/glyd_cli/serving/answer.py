@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from glyd_cli.serving.text import Detokenizer, StopStrings
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncGenerator, Sequence
 
     from glyd_cli.serving.engine import Engine, Sampling, TokenStep
 
@@ -35,7 +35,7 @@ async def pieces(
     stops: Sequence[str] = (),
     keep_stop: bool = False,
     skip_special: bool = True,
-) -> AsyncIterator[Piece]:
+) -> AsyncGenerator[Piece, None]:
     """Yield an answer piece by piece; the last piece has a finish reason.
 
     Parameters

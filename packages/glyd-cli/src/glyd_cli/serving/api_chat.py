@@ -18,7 +18,7 @@ from glyd_cli.serving.text import StopStrings
 from glyd_cli.serving.usage import Usage, logprob_entry
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator
 
     from transformers import PreTrainedTokenizerFast
 
@@ -83,7 +83,7 @@ class ChatCompletion:
         self._engine = engine
         self._request = request
         tools = request.tools if request.tools and request.tool_choice != "none" else None
-        if request.tool_choice in {"required"} and not tools:
+        if request.tool_choice == "required" and not tools:
             raise ApiError(400, "tool_choice needs tools", param="tool_choice")
         options = request.chat_template_kwargs
         self._prompt = prompt_of(tokenizer, request.messages, tools=tools, options=options)
@@ -95,7 +95,9 @@ class ChatCompletion:
         form = request.response_format
         if schema is None and form is not None and form.type != "text":
             if form.type == "json_schema" and (form.json_schema is None or form.json_schema.schema_ is None):
-                raise ApiError(400, "response_format of type json_schema needs json_schema.schema", param="response_format")
+                raise ApiError(
+                    400, "response_format of type json_schema needs json_schema.schema", param="response_format"
+                )
             schema = form.json_schema.schema_ if form.json_schema else {"type": "object"}
         grammar = None if schema is None else for_json_schema(schema)
         end = tokenizer.decode(self._prompt[-8:])
@@ -110,7 +112,7 @@ class ChatCompletion:
         self._id = f"chatcmpl-{uuid.uuid4().hex}"
         self._created = int(time.time())
 
-    def _answers(self) -> AsyncIterator[tuple[int, Piece]]:
+    def _answers(self) -> AsyncGenerator[tuple[int, Piece], None]:
         request, seed = self._request, self._sampling.seed
         return merged(
             [
@@ -163,7 +165,11 @@ class ChatCompletion:
         out = []
         for number, choice in enumerate(choices):
             calls = self._calls(choice)
-            message: dict[str, Any] = {"role": "assistant", "content": choice.text or (None if calls else ""), "refusal": None}
+            message: dict[str, Any] = {
+                "role": "assistant",
+                "content": choice.text or (None if calls else ""),
+                "refusal": None,
+            }
             if choice.thought:
                 message["reasoning_content"] = choice.thought
             if calls:
@@ -178,7 +184,7 @@ class ChatCompletion:
             )
         return {**self._head("chat.completion"), "choices": out, "usage": self.usage.body()}
 
-    async def chunks(self) -> AsyncIterator[dict[str, Any]]:
+    async def chunks(self) -> AsyncGenerator[dict[str, Any], None]:
         """Yield the answer as chunks; the last one carries the usage."""
         choices = self._new_choices()
         left = len(choices)

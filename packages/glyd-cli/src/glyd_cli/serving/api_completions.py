@@ -16,7 +16,7 @@ from glyd_cli.serving.streams import merged
 from glyd_cli.serving.usage import Usage, token_text
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator
 
     from transformers import PreTrainedTokenizerFast
 
@@ -84,7 +84,7 @@ class Completion:
             out.append(ids)
         return out
 
-    def _answers(self) -> AsyncIterator[tuple[int, Piece]]:
+    def _answers(self) -> AsyncGenerator[tuple[int, Piece], None]:
         request = self._request
         sources = []
         for prompt, sampling in zip(self._prompts, self._sampling, strict=True):
@@ -144,7 +144,7 @@ class Completion:
         choices = [self._choice(i, texts[i], steps[i], reasons[i]) for i in range(n)]
         return {**self._head(), "choices": choices, "usage": self.usage.body()}
 
-    async def chunks(self) -> AsyncIterator[dict[str, Any]]:
+    async def chunks(self) -> AsyncGenerator[dict[str, Any], None]:
         """Yield the answers as chunks; the last one carries the usage."""
         n = left = len(self._offsets)
         for number in range(n if self._request.echo else 0):

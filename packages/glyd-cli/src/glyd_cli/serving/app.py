@@ -29,7 +29,7 @@ from glyd_cli.serving.guard import MAX_BODY, Guard
 from glyd_cli.serving.streams import ClientGoneError, api_error, server_sent_events, unless_gone
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncGenerator, Iterable
 
     from starlette.types import ASGIApp
     from transformers import PreTrainedTokenizerFast
@@ -44,22 +44,25 @@ class Metrics:
 
     def __init__(self, engine: Engine) -> None:
         self.registry = CollectorRegistry()
-        make = {"registry": self.registry}
-        self.requests = Counter("glyd_requests", "Requests answered, by endpoint", ["endpoint"], **make)
-        self.prompt_tokens = Counter("glyd_prompt_tokens", "Tokens of prompts", **make)
-        self.tokens = Counter("glyd_generated_tokens", "Tokens made", **make)
-        self.first = Histogram("glyd_time_to_first_token_seconds", "Time to the first token", buckets=_SECONDS, **make)
-        self.whole = Histogram("glyd_request_seconds", "Time of a whole request", buckets=_SECONDS, **make)
-        self.running = Gauge("glyd_requests_running", "Requests that run", **make)
+        self.requests = Counter("glyd_requests", "Requests answered, by endpoint", ["endpoint"], registry=self.registry)
+        self.prompt_tokens = Counter("glyd_prompt_tokens", "Tokens of prompts", registry=self.registry)
+        self.tokens = Counter("glyd_generated_tokens", "Tokens made", registry=self.registry)
+        self.first = Histogram(
+            "glyd_time_to_first_token_seconds", "Time to the first token", buckets=_SECONDS, registry=self.registry
+        )
+        self.whole = Histogram(
+            "glyd_request_seconds", "Time of a whole request", buckets=_SECONDS, registry=self.registry
+        )
+        self.running = Gauge("glyd_requests_running", "Requests that run", registry=self.registry)
         self.running.set_function(lambda: engine.load().n_running)
-        self.waiting = Gauge("glyd_requests_waiting", "Requests that wait", **make)
+        self.waiting = Gauge("glyd_requests_waiting", "Requests that wait", registry=self.registry)
         self.waiting.set_function(lambda: engine.load().n_waiting)
 
-    async def watched(self, job: ChatCompletion | Completion, endpoint: str) -> AsyncIterator[dict[str, Any]]:
+    async def watched(self, job: ChatCompletion | Completion, endpoint: str) -> AsyncGenerator[dict[str, Any], None]:
         """Pass chunks on and count them."""
         start, first = time.monotonic(), True
         try:
-            async with contextlib.aclosing(job.chunks()) as chunks:  # type: ignore[type-var]
+            async with contextlib.aclosing(job.chunks()) as chunks:
                 async for chunk in chunks:
                     if first:
                         self.first.observe(time.monotonic() - start)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator
 
     from tokenizers import Tokenizer
 
@@ -153,7 +153,7 @@ class Engine(Protocol):
     def stop(self) -> None:
         """End all requests and free what is held."""
 
-    def generate(self, prompt: list[int], sampling: Sampling) -> AsyncIterator[TokenStep]:
+    def generate(self, prompt: list[int], sampling: Sampling) -> AsyncGenerator[TokenStep, None]:
         """Yield the tokens of an answer as they are made, the end token included.
 
         Closing the iterator frees the request's place, wherever it is.

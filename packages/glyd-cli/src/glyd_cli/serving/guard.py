@@ -82,8 +82,8 @@ class Guard:
             return
         error = self._fault(scope)
         if error is not None:
-            headers = {"connection": "close"} if error.status == 413 else None  # noqa: PLR2004
-            if error.status == 401:  # noqa: PLR2004
+            headers = {"connection": "close"} if error.status == 413 else None
+            if error.status == 401:
                 headers = {"www-authenticate": "Bearer"}
             await error.response(headers)(scope, receive, send)
             return

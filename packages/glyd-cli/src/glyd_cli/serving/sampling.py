@@ -54,7 +54,7 @@ class Draw:
         self.steps: list[TokenStep] = []
         self._prompt = sorted(set(prompt)) if sampling.repetition_penalty != 1.0 else []
         self._counts: dict[int, int] = {}
-        self._random = random.Random(sampling.seed)
+        self._random = random.Random(sampling.seed)  # noqa: S311 - draws, no secrets
 
     def next_number(self) -> float:
         """Return the next random number in [0, 1)."""

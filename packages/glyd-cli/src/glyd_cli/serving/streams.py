@@ -15,7 +15,7 @@ from glyd_cli.serving.api_errors import ApiError
 from glyd_cli.serving.engine import EngineError, QueueFullError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine, Sequence
+    from collections.abc import AsyncGenerator, Coroutine, Sequence
 
     from starlette.requests import Request
 
@@ -26,21 +26,21 @@ class ClientGoneError(Exception):
     """Nobody waits for this answer any more."""
 
 
-async def merged(sources: Sequence[AsyncIterator[T]]) -> AsyncIterator[tuple[int, T]]:
+async def merged(sources: Sequence[AsyncGenerator[T, None]]) -> AsyncGenerator[tuple[int, T], None]:
     """Yield (number of the source, item) as items come; closing it closes all sources."""
     if len(sources) == 1:
-        async with contextlib.aclosing(sources[0]) as only:  # type: ignore[type-var]
-            async for item in only:
-                yield 0, item
+        async with contextlib.aclosing(sources[0]) as only:
+            async for one in only:
+                yield 0, one
         return
     ready: asyncio.Queue[tuple[int, T] | BaseException | None] = asyncio.Queue(maxsize=4 * len(sources))
 
-    async def pump(number: int, source: AsyncIterator[T]) -> None:
+    async def pump(number: int, source: AsyncGenerator[T, None]) -> None:
         try:
-            async with contextlib.aclosing(source) as items:  # type: ignore[type-var]
+            async with contextlib.aclosing(source) as items:
                 async for item in items:
                     await ready.put((number, item))
-        except Exception as error:  # goes on to the reader
+        except Exception as error:  # noqa: BLE001 - goes on to the reader
             await ready.put(error)
         else:
             await ready.put(None)
@@ -101,7 +101,7 @@ def api_error(error: Exception) -> ApiError:
     return ApiError(500, f"internal error: {type(error).__name__}")
 
 
-async def server_sent_events(chunks: AsyncIterator[dict[str, Any]]) -> StreamingResponse:
+async def server_sent_events(chunks: AsyncGenerator[dict[str, Any], None]) -> StreamingResponse:
     """Return a streamed answer; an error before the first chunk is raised, a later one is an event.
 
     Raises
@@ -111,14 +111,14 @@ async def server_sent_events(chunks: AsyncIterator[dict[str, Any]]) -> Streaming
     """
     first = await anext(chunks, None)
 
-    async def events() -> AsyncIterator[str]:
-        async with contextlib.aclosing(chunks) as rest:  # type: ignore[type-var]
+    async def events() -> AsyncGenerator[str, None]:
+        async with contextlib.aclosing(chunks) as rest:
             try:
                 if first is not None:
                     yield f"data: {json.dumps(first, ensure_ascii=False)}\n\n"
                 async for chunk in rest:
                     yield f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n"
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - becomes an event
                 yield f"data: {json.dumps(api_error(error).body())}\n\n"
             yield "data: [DONE]\n\n"
 

@@ -36,7 +36,7 @@ from glyd_cli.serving.grammar import Grammars
 from glyd_cli.serving.sampling import Draw, draw
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator
 
     from tokenizers import Tokenizer
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -133,9 +133,7 @@ class TransformersEngine:
             use_async_batching=False,
             per_request_processors=True,
         )
-        manager = self._model.init_continuous_batching(
-            generation_config=generation, continuous_batching_config=config
-        )
+        manager = self._model.init_continuous_batching(generation_config=generation, continuous_batching_config=config)
         processors = ContinuousBatchingLogitsProcessorList(LogitsProcessorList([_Picker()]))
         processors.tensors_required = 1
         manager.logit_processor = processors
@@ -154,7 +152,7 @@ class TransformersEngine:
         running = min(n, self._n_slots)
         return Load(n_running=running, n_waiting=n - running)
 
-    async def generate(self, prompt: list[int], sampling: Sampling) -> AsyncIterator[TokenStep]:
+    async def generate(self, prompt: list[int], sampling: Sampling) -> AsyncGenerator[TokenStep, None]:
         """Yield the tokens of an answer; see `glyd_cli.serving.engine.Engine`."""
         if len(prompt) >= self.info.context:
             raise PromptTooLongError(len(prompt), self.info.context)
@@ -199,9 +197,7 @@ class TransformersEngine:
                 manager.output_router.result_handlers.pop(name, None)
 
 
-def describe_model(
-    model: PreTrainedModel, name: str, *, context: int | None = None, layout: str = "bf16"
-) -> ModelInfo:
+def describe_model(model: PreTrainedModel, name: str, *, context: int | None = None, layout: str = "bf16") -> ModelInfo:
     """Return what the API says of a model.
 
     Parameters
