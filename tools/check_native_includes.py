@@ -28,6 +28,7 @@ UNITS = (
     "record",
     "base",
     "block",
+    "segment",
     "cold",
     "frame",
     "api",

@@ -115,7 +115,7 @@ int main(int argc, char **argv) {
       total = 0;
       for (size_t s = 0; s < n_segments; s++) {
         size_t from = s * segment, len = n - from < segment ? n - from : segment;
-        if (glyd_plain_segment_encode(&config, encode_space, in + from, len, gl + total, cap - total, &sizes[s]) !=
+        if (glyd_plain_segment_encode(&config, encode_space, in + from, 0, len, gl + total, cap - total, &sizes[s]) !=
             GLYD_OK) {
           fprintf(stderr, "%s: encoder failed in segment %zu\n", argv[at], s);
           return 1;

@@ -95,14 +95,14 @@ static void round_trip(int level, const uint8_t *data, size_t n, unsigned *n_pla
   guarded in = guarded_new(n, 0), out = guarded_new(cap, 0);
   void *space = space_new(glyd_plain_encode_workspace(&config));
   memcpy(in.p, data, n);
-  CHECK(glyd_plain_segment_encode(&config, space, in.p, n, out.p, cap, &size) == GLYD_OK);
+  CHECK(glyd_plain_segment_encode(&config, space, in.p, 0, n, out.p, cap, &size) == GLYD_OK);
   CHECK(size <= cap);
   guarded packed = guarded_new(size, 0);
   memcpy(packed.p, out.p, size);
   /* nothing is left over from one call to the next, and a full buffer is enough */
-  CHECK(glyd_plain_segment_encode(&config, space, in.p, n, packed.p, size, &again) == GLYD_OK);
+  CHECK(glyd_plain_segment_encode(&config, space, in.p, 0, n, packed.p, size, &again) == GLYD_OK);
   CHECK(again == size && memcmp(packed.p, out.p, size) == 0);
-  CHECK(glyd_plain_segment_encode(&config, space, in.p, n, packed.p, size - 1, &again) == GLYD_E_BUFFER);
+  CHECK(glyd_plain_segment_encode(&config, space, in.p, 0, n, packed.p, size - 1, &again) == GLYD_E_BUFFER);
   memcpy(packed.p, out.p, size);
   for (int variant = 0; variant < 2; variant++) {
     guarded content = guarded_new(n, variant);

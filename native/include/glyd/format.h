@@ -36,6 +36,11 @@
 #define GLYD_KIND_RAW 1
 #define GLYD_KIND_FILL 2
 #define GLYD_KIND_LZ 3
+#define GLYD_KIND_BASE 5
+
+/* extension records; odd ones are required */
+#define GLYD_RECORD_BASE 1
+#define GLYD_RECORD_BASE_MAX 26 /* bytes: id 16, size of the base as a varint */
 
 /* block types inside a GLYD_KIND_LZ segment */
 #define GLYD_BLOCK_RAW 0

@@ -69,14 +69,18 @@ typedef struct glyd_allocator {
 #define GLYD_CPU_CHOICE_SCALAR 1
 #define GLYD_CPU_CHOICE_AVX2 2
 
+/* Older content that frames are stored against: glyd/base.h. */
+typedef struct glyd_base glyd_base;
+
 typedef struct glyd_params {
   int level;                /* GLYD_LEVEL_TURBO … GLYD_LEVEL_MAX */
   int threads;              /* worker threads; 1 none extra, 0 one a core */
   int checksum;             /* 0 leaves the segment checks out */
   int long_distance;        /* 1: matches reach over a 128 MiB segment (level max) */
-  uint64_t segment_size;    /* content bytes a segment, 2^10 … 2^30; 0: 4 MiB (max: 8) or less, balanced */
+  uint64_t segment_size;    /* content bytes a segment, 2^10 … 2^30; 0: 4 MiB (max: 8, base: 16) or less, balanced */
   uint64_t content_size;    /* streaming only: exact total, or GLYD_SIZE_UNKNOWN */
   int cpu;                  /* GLYD_CPU_CHOICE_*: which code variants (for tests; same bytes) */
+  const glyd_base *base;    /* NULL, or an indexed base to store against; it must outlive the use of params */
   glyd_allocator allocator; /* zeros: malloc and free */
 } glyd_params;
 
@@ -141,6 +145,9 @@ typedef struct glyd_frame_info {
   int level;               /* informational */
   int check;               /* GLYD_CHECK_* */
   int has_trailer;
+  int has_base;        /* 1: the frame is stored against the base that the next two fields name */
+  uint8_t base_id[16]; /* XXH3-128 in canonical order, see glyd/base.h */
+  uint64_t base_size;
   int is_skippable; /* 1: only header_size (20), skip_size and skip_tag are set */
   uint64_t skip_size;
   uint32_t skip_tag;

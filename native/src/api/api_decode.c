@@ -3,6 +3,7 @@
  *
  * Exported functions of the decompressor.
  */
+#include "base/base_source.h"
 #include "frame/frame_decode.h"
 #include "frame/header_decode.h"
 #include "frame/stream_decode.h"
@@ -15,8 +16,16 @@ glyd_status glyd_content_size(const void *in, size_t len, const glyd_limits *lim
 
 glyd_status glyd_decompress(void *out, size_t cap, const void *in, size_t len, int threads, const glyd_limits *limits,
                             const glyd_allocator *allocator, size_t *out_len, glyd_error *error) {
-  return glyd_frame_decode(out, cap, in, len, threads, limits, allocator, out_len, error);
+  return glyd_frame_decode(out, cap, in, len, NULL, threads, limits, allocator, out_len, error);
 }
+
+glyd_status glyd_decompress_base(void *out, size_t cap, const void *in, size_t len, const glyd_base *base, int threads,
+                                 const glyd_limits *limits, const glyd_allocator *allocator, size_t *out_len,
+                                 glyd_error *error) {
+  return glyd_frame_decode(out, cap, in, len, base, threads, limits, allocator, out_len, error);
+}
+
+void glyd_dctx_set_base(glyd_dctx *ctx, const glyd_base *base) { glyd_stream_decode_set_base(ctx, base); }
 
 glyd_status glyd_read_frame_header(const void *in, size_t len, glyd_frame_info *info, glyd_error *error) {
   return glyd_header_decode_frame(in, len, info, error);

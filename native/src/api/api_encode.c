@@ -3,6 +3,7 @@
  *
  * Exported functions of the compressor.
  */
+#include "base/base_map_encode.h"
 #include "frame/frame_encode.h"
 #include "frame/stream_encode.h"
 #include "glyd/glyd.h"
@@ -10,6 +11,10 @@
 void glyd_params_init(glyd_params *params, int level) {
   *params = (glyd_params){.level = level, .threads = 1, .checksum = 1, .content_size = GLYD_SIZE_UNKNOWN};
 }
+
+glyd_status glyd_base_index(glyd_base *base) { return glyd_base_map_build(base); }
+
+uint64_t glyd_base_index_memory(uint64_t size) { return glyd_base_map_memory(size); }
 
 uint64_t glyd_compress_bound(uint64_t len, const glyd_params *params) { return glyd_frame_encode_bound(len, params); }
 

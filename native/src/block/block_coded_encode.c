@@ -420,27 +420,29 @@ static size_t find_sequences(coded_encoder *e, int long_distance, const uint8_t 
   return n + glyd_match_double_parse(&e->finder, segment, at, end, e->sequences + n);
 }
 
-glyd_status glyd_coded_segment_encode(const glyd_lz_config *config, void *workspace, const uint8_t *in, size_t len,
-                                      uint8_t *out, size_t cap, size_t *out_len) {
+glyd_status glyd_coded_segment_encode(const glyd_lz_config *config, void *workspace, const uint8_t *in, size_t history,
+                                      size_t len, uint8_t *out, size_t cap, size_t *out_len) {
   coded_encoder *const e = workspace;
+  const size_t total = history + len;
   static const uint32_t repeat_start[GLYD_CODED_REPEATS] = GLYD_CODED_REPEAT_START;
   memcpy(e->repeat, repeat_start, sizeof repeat_start);
   for (unsigned k = 0; k < GLYD_CODED_PLANES; k++) e->last[k].valid = 0;
   e->cpu = config->cpu;
   uint8_t *const tables = (uint8_t *)workspace + round_up(sizeof *e);
-  glyd_match_double_reset(&e->finder, config->cpu, tables, len);
+  glyd_match_double_reset(&e->finder, config->cpu, tables, total);
   if (config->long_distance)
-    glyd_match_long_reset(&e->far, tables + round_up(glyd_match_double_workspace(config->segment_size)), len);
+    glyd_match_long_reset(&e->far, tables + round_up(glyd_match_double_workspace(config->segment_size)), total);
+  glyd_match_double_prime(&e->finder, in, history);
   block_output o = {out, out + cap};
-  for (size_t start = 0, size; start < len; start += size) {
-    size = len - start < BLOCK_SIZE ? len - start : BLOCK_SIZE;
+  for (size_t start = history, size; start < total; start += size) {
+    size = total - start < BLOCK_SIZE ? total - start : BLOCK_SIZE;
     const uint8_t *const block = in + start;
     glyd_status status;
     if (memcmp(block, block + 1, size - 1) == 0) {
       status = put_envelope(&o, GLYD_BLOCK_FILL, size, block, 1);
     } else {
-      const size_t n = find_sequences(e, config->long_distance, in, start, start + size, len);
-      status = put_blocks(e, &o, block, size, in + len, n);
+      const size_t n = find_sequences(e, config->long_distance, in, start, start + size, total);
+      status = put_blocks(e, &o, block, size, in + total, n);
     }
     if (status != GLYD_OK) return status;
   }

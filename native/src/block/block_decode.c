@@ -17,8 +17,9 @@ size_t glyd_lz_decode_workspace(void) {
   return plain > coded ? plain : coded;
 }
 
-glyd_status glyd_lz_decode(unsigned cpu, void *workspace, uint8_t *out, size_t out_len, const uint8_t *in,
-                           size_t in_len, glyd_checksum_pass *pass) {
+/* Matches reach back to history; content goes to out. */
+static glyd_status decode_blocks(unsigned cpu, void *workspace, uint8_t *history, uint8_t *out, size_t out_len,
+                                 const uint8_t *in, size_t in_len, glyd_checksum_pass *pass) {
   const uint8_t *ip = in, *const in_end = in + in_len;
   uint8_t *op = out, *const out_end = out + out_len;
   int coded = 0; /* a coded block was met */
@@ -45,13 +46,13 @@ glyd_status glyd_lz_decode(unsigned cpu, void *workspace, uint8_t *out, size_t o
       memset(op, *ip, (size_t)size);
       break;
     case GLYD_BLOCK_PLAIN:
-      status = glyd_plain_block_decode(cpu, plain_workspace(workspace), out, op, (size_t)size, out_end, flags, ip,
+      status = glyd_plain_block_decode(cpu, plain_workspace(workspace), history, op, (size_t)size, out_end, flags, ip,
                                        (size_t)body, (size_t)(in_end - ip) - (size_t)body);
       break;
     default:
       if (coded == 0) glyd_coded_decode_reset(workspace);
       coded = 1;
-      status = glyd_coded_block_decode(cpu, workspace, out, op, (size_t)size, out_end, flags, ip, (size_t)body,
+      status = glyd_coded_block_decode(cpu, workspace, history, op, (size_t)size, out_end, flags, ip, (size_t)body,
                                        (size_t)(in_end - ip) - (size_t)body);
       break;
     }
@@ -61,4 +62,14 @@ glyd_status glyd_lz_decode(unsigned cpu, void *workspace, uint8_t *out, size_t o
     if (pass != NULL) glyd_checksum_pass_advance(pass, (size_t)(op - out));
   }
   return ip == in_end ? GLYD_OK : GLYD_E_CORRUPT;
+}
+
+glyd_status glyd_lz_decode(unsigned cpu, void *workspace, uint8_t *out, size_t out_len, const uint8_t *in,
+                           size_t in_len, glyd_checksum_pass *pass) {
+  return decode_blocks(cpu, workspace, out, out, out_len, in, in_len, pass);
+}
+
+glyd_status glyd_lz_decode_after(unsigned cpu, void *workspace, uint8_t *out, size_t history, size_t out_len,
+                                 const uint8_t *in, size_t in_len) {
+  return decode_blocks(cpu, workspace, out, out + history, out_len, in, in_len, NULL);
 }

@@ -20,4 +20,9 @@ size_t glyd_lz_decode_workspace(void);
 glyd_status glyd_lz_decode(unsigned cpu, void *workspace, uint8_t *out, size_t out_len, const uint8_t *in,
                            size_t in_len, glyd_checksum_pass *pass);
 
+/* The same for content that comes after history bytes at out, which matches may
+ * copy from: decoded to out + history, written up to out_len bytes from there. */
+glyd_status glyd_lz_decode_after(unsigned cpu, void *workspace, uint8_t *out, size_t history, size_t out_len,
+                                 const uint8_t *in, size_t in_len);
+
 #endif

@@ -19,4 +19,10 @@ size_t glyd_lz_encode_workspace(const glyd_lz_config *config);
 glyd_status glyd_lz_encode(const glyd_lz_config *config, void *workspace, const uint8_t *in, size_t len, uint8_t *out,
                            size_t cap, size_t *out_len);
 
+/* The same for in[history..history + len) of content whose first history bytes
+ * the reader has: matches may reach back to them. history + len is at most
+ * config->segment_size. */
+glyd_status glyd_lz_encode_after(const glyd_lz_config *config, void *workspace, const uint8_t *in, size_t history,
+                                 size_t len, uint8_t *out, size_t cap, size_t *out_len);
+
 #endif

@@ -420,21 +420,33 @@ static uint8_t *write_raw(const uint8_t *from, size_t n, size_t block, uint8_t *
   return out;
 }
 
-glyd_status glyd_plain_segment_encode(const glyd_lz_config *config, void *workspace, const uint8_t *in, size_t len,
-                                      uint8_t *out, size_t cap, size_t *out_len) {
+/* Enter what comes before the content into the table. Entries hash as many bytes
+ * as the first block's rules do: those of a later tier find less there. */
+static void prime(const parse_rules *rules, planes *p, const parse_state *state, const uint8_t *in, size_t history) {
+  if (history < PARSE_MARGIN) return;
+  if (rules == &rules_default && state->tier) rules = state->tier == 2 ? &rules_default_4 : &rules_default_5;
+  if (rules == &rules_fast && state->tier) rules = &rules_fast_6;
+  const uint8_t *const limit = in + history - PARSE_MARGIN;
+  for (const uint8_t *at = in; at <= limit; at++) insert(rules, p->table, state->shift, in, at, limit);
+}
+
+glyd_status glyd_plain_segment_encode(const glyd_lz_config *config, void *workspace, const uint8_t *in, size_t history,
+                                      size_t len, uint8_t *out, size_t cap, size_t *out_len) {
   const parse_rules *rules = rules_of(config->level);
+  const size_t total = history + len;
   planes p;
   planes_bind(&p, workspace, rules);
-  unsigned log = table_log_for(rules, len);
+  unsigned log = table_log_for(rules, total);
   memset(p.table, 0, table_bytes(log));
   uint8_t *op = out;
   const uint8_t *out_end = out + cap;
   size_t block = (size_t)1 << rules->block_log;
-  parse_state state = {64 - log, rules->window, 0, len > SMALL_INPUT ? 0 : len > SMALL_INPUT / 4 ? 1 : 2};
+  parse_state state = {64 - log, rules->window, 0, total > SMALL_INPUT ? 0 : total > SMALL_INPUT / 4 ? 1 : 2};
   size_t raw = 0; /* bytes before at that are to be raw blocks, written once something else follows */
-  for (size_t at = 0; at < len; at += block) {
+  prime(rules, &p, &state, in, history);
+  for (size_t at = history; at < total; at += block) {
     const uint8_t *from = in + at;
-    size_t n = len - at < block ? len - at : block;
+    size_t n = total - at < block ? total - at : block;
     if (from[0] == from[n - 1] && memcmp(from, from + 1, n - 1) == 0) {
       op = write_raw(from - raw, raw, block, op, out_end);
       if (op != NULL) op = write_simple(GLYD_BLOCK_FILL, from, 1, n, op, out_end);
@@ -476,7 +488,7 @@ glyd_status glyd_plain_segment_encode(const glyd_lz_config *config, void *worksp
     if (op == NULL) return GLYD_E_BUFFER;
     state.tier = next_tier(state.tier, p.n_literal, n);
   }
-  op = write_raw(in + len - raw, raw, block, op, out_end);
+  op = write_raw(in + total - raw, raw, block, op, out_end);
   if (op == NULL) return GLYD_E_BUFFER;
   *out_len = (size_t)(op - out);
   return GLYD_OK;

@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The glyd authors
  * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
  *
- * XXH3-64. Up to 240 bytes take short paths; longer input goes through eight
+ * XXH3-64 and XXH3-128. Up to 240 bytes take short paths; longer input goes through eight
  * 64-bit lanes, a stripe of 64 bytes at a time, mixed after each 16 stripes.
  */
 #include "common/checksum.h"
@@ -136,11 +136,16 @@ GLYD_INLINE void scramble(uint64_t *acc) {
   }
 }
 
-static uint64_t merge(const uint64_t *acc, uint64_t len) {
-  uint64_t h = len * PRIME64_1;
+static uint64_t merge_with(const uint64_t *acc, size_t key, uint64_t h) {
   for (size_t i = 0; i < 4; i++)
-    h += mul_fold(acc[2 * i] ^ secret64(MERGE_KEY + 16 * i), acc[2 * i + 1] ^ secret64(MERGE_KEY + 16 * i + 8));
+    h += mul_fold(acc[2 * i] ^ secret64(key + 16 * i), acc[2 * i + 1] ^ secret64(key + 16 * i + 8));
   return avalanche_xxh3(h);
+}
+
+static uint64_t merge(const uint64_t *acc, uint64_t len) { return merge_with(acc, MERGE_KEY, len * PRIME64_1); }
+
+static glyd_hash128 merge_128(const uint64_t *acc, uint64_t len) {
+  return (glyd_hash128){merge(acc, len), merge_with(acc, SECRET_SIZE - STRIPE - MERGE_KEY, ~(len * PRIME64_2))};
 }
 
 static void hash_scalar(uint64_t *acc, const uint8_t *in, size_t blocks) {
@@ -252,18 +257,80 @@ void glyd_checksum_pass_copy(glyd_checksum_pass *pass, void *out, const void *in
   }
 }
 
+/* The lanes of more than 240 bytes, all of them hashed. */
+static void finish_lanes(glyd_checksum_pass *pass) {
+  glyd_checksum_pass_advance(pass, pass->len);
+  const uint8_t *const end = pass->data + pass->len, *p = pass->data + pass->done;
+  const size_t stripes = (size_t)(end - 1 - p) / STRIPE;
+  for (size_t s = 0; s < stripes; s++) accumulate(pass->acc, p + s * STRIPE, 8 * s);
+  accumulate(pass->acc, end - STRIPE, LAST_KEY);
+}
+
 uint64_t glyd_checksum_pass_end(glyd_checksum_pass *pass) {
   const uint8_t *in = pass->data;
   const size_t len = pass->len;
   if (len <= 16) return hash_0_16(in, len);
   if (len <= 128) return hash_17_128(in, len);
   if (len <= 240) return hash_129_240(in, len);
-  glyd_checksum_pass_advance(pass, len);
-  const uint8_t *p = in + pass->done;
-  const size_t stripes = (size_t)(in + len - 1 - p) / STRIPE;
-  for (size_t s = 0; s < stripes; s++) accumulate(pass->acc, p + s * STRIPE, 8 * s);
-  accumulate(pass->acc, in + len - STRIPE, LAST_KEY);
+  finish_lanes(pass);
   return merge(pass->acc, len);
+}
+
+static glyd_hash128 hash128_0_16(const uint8_t *in, size_t len) {
+  if (len > 8) {
+    const uint64_t lo = glyd_load64(in), hi = glyd_load64(in + len - 8);
+    unsigned __int128 m = (unsigned __int128)(lo ^ hi ^ secret64(32) ^ secret64(40)) * PRIME64_1;
+    const uint64_t flipped = hi ^ secret64(48) ^ secret64(56);
+    const uint64_t high = (uint64_t)(m >> 64) + flipped + (flipped & 0xFFFFFFFFu) * (PRIME32_2 - 1u);
+    const uint64_t low = ((uint64_t)m + ((uint64_t)(len - 1) << 54)) ^ __builtin_bswap64(high);
+    m = (unsigned __int128)low * PRIME64_2;
+    return (glyd_hash128){avalanche_xxh3((uint64_t)m), avalanche_xxh3((uint64_t)(m >> 64) + high * PRIME64_2)};
+  }
+  if (len >= 4) {
+    const uint64_t both = glyd_load32(in) + ((uint64_t)glyd_load32(in + len - 4) << 32);
+    const unsigned __int128 m =
+        (unsigned __int128)(both ^ secret64(16) ^ secret64(24)) * (PRIME64_1 + ((uint64_t)len << 2));
+    const uint64_t high = (uint64_t)(m >> 64) + ((uint64_t)m << 1);
+    uint64_t low = (uint64_t)m ^ (high >> 3);
+    low ^= low >> 35;
+    low *= PRIME_MX2;
+    return (glyd_hash128){low ^ (low >> 28), avalanche_xxh3(high)};
+  }
+  if (len > 0) {
+    const uint32_t mix = (uint32_t)in[0] << 16 | (uint32_t)in[len >> 1] << 24 | in[len - 1] | (uint32_t)len << 8;
+    const uint32_t swapped = __builtin_bswap32(mix), turned = swapped << 13 | swapped >> 19;
+    return (glyd_hash128){avalanche_xxh64((uint64_t)mix ^ (glyd_load32(secret) ^ glyd_load32(secret + 4))),
+                          avalanche_xxh64((uint64_t)turned ^ (glyd_load32(secret + 8) ^ glyd_load32(secret + 12)))};
+  }
+  return (glyd_hash128){avalanche_xxh64(secret64(64) ^ secret64(72)), avalanche_xxh64(secret64(80) ^ secret64(88))};
+}
+
+GLYD_INLINE void mix32(glyd_hash128 *h, const uint8_t *a, const uint8_t *b, size_t key) {
+  h->low = (h->low + mix16(a, key)) ^ (glyd_load64(b) + glyd_load64(b + 8));
+  h->high = (h->high + mix16(b, key + 16)) ^ (glyd_load64(a) + glyd_load64(a + 8));
+}
+
+static glyd_hash128 hash128_17_240(const uint8_t *in, size_t len) {
+  glyd_hash128 h = {len * PRIME64_1, 0};
+  if (len <= 128) {
+    for (size_t i = (len - 1) / 32 + 1; i-- > 0;) mix32(&h, in + 16 * i, in + len - 16 * (i + 1), 32 * i);
+  } else {
+    for (size_t i = 0; i < 4; i++) mix32(&h, in + 32 * i, in + 32 * i + 16, 32 * i);
+    h = (glyd_hash128){avalanche_xxh3(h.low), avalanche_xxh3(h.high)};
+    for (size_t i = 4; i < len / 32; i++) mix32(&h, in + 32 * i, in + 32 * i + 16, 32 * (i - 4) + 3);
+    mix32(&h, in + len - 16, in + len - 32, 136 - 17 - 16);
+  }
+  const uint64_t high = h.low * PRIME64_1 + h.high * PRIME64_4 + len * PRIME64_2;
+  return (glyd_hash128){avalanche_xxh3(h.low + h.high), 0 - avalanche_xxh3(high)};
+}
+
+glyd_hash128 glyd_checksum_xxh3_128(unsigned cpu, const void *data, size_t len) {
+  if (len <= 16) return hash128_0_16(data, len);
+  if (len <= 240) return hash128_17_240(data, len);
+  glyd_checksum_pass pass;
+  glyd_checksum_pass_begin(&pass, cpu, data, len);
+  finish_lanes(&pass);
+  return merge_128(pass.acc, len);
 }
 
 uint64_t glyd_checksum_xxh3(unsigned cpu, const void *data, size_t len) {
@@ -306,10 +373,8 @@ void glyd_checksum_update(glyd_checksum_state *state, const void *data, size_t l
   }
 }
 
-uint64_t glyd_checksum_digest(const glyd_checksum_state *state) {
-  if (state->total <= 240) return glyd_checksum_xxh3(GLYD_CPU_SCALAR, state->buffer, state->buffered);
-  uint64_t acc[8];
-  memcpy(acc, state->acc, sizeof acc);
+static void digest_lanes(const glyd_checksum_state *state, uint64_t acc[8]) {
+  memcpy(acc, state->acc, sizeof state->acc);
   consume(acc, state->buffer, (state->buffered - 1) / STRIPE, state->stripe);
   if (state->buffered >= STRIPE) {
     accumulate(acc, state->buffer + state->buffered - STRIPE, LAST_KEY);
@@ -320,5 +385,18 @@ uint64_t glyd_checksum_digest(const glyd_checksum_state *state) {
     memcpy(last + old, state->buffer, state->buffered);
     accumulate(acc, last, LAST_KEY);
   }
+}
+
+uint64_t glyd_checksum_digest(const glyd_checksum_state *state) {
+  if (state->total <= 240) return glyd_checksum_xxh3(GLYD_CPU_SCALAR, state->buffer, state->buffered);
+  uint64_t acc[8];
+  digest_lanes(state, acc);
   return merge(acc, state->total);
+}
+
+glyd_hash128 glyd_checksum_digest_128(const glyd_checksum_state *state) {
+  if (state->total <= 240) return glyd_checksum_xxh3_128(GLYD_CPU_SCALAR, state->buffer, state->buffered);
+  uint64_t acc[8];
+  digest_lanes(state, acc);
+  return merge_128(acc, state->total);
 }

@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The glyd authors
  * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
  *
- * XXH3-64 with seed 0, as the public xxHash specification defines it: in one
+ * XXH3-64 and XXH3-128 with seed 0, as the public xxHash specification defines it: in one
  * call, and piece by piece for data that is never in one place.
  */
 #ifndef GLYD_COMMON_CHECKSUM_H
@@ -12,6 +12,13 @@
 
 /* cpu: GLYD_CPU_* bits. data may be NULL when len is 0. */
 uint64_t glyd_checksum_xxh3(unsigned cpu, const void *data, size_t len);
+
+typedef struct glyd_hash128 {
+  uint64_t low, high;
+} glyd_hash128;
+
+/* The 128-bit form, which names bases. */
+glyd_hash128 glyd_checksum_xxh3_128(unsigned cpu, const void *data, size_t len);
 
 /* One hash over len bytes at data that are written bit by bit, each part hashed
  * while it is in the cache. data may be NULL when len is 0. */
@@ -49,5 +56,6 @@ typedef struct glyd_checksum_state {
 void glyd_checksum_init(glyd_checksum_state *state);
 void glyd_checksum_update(glyd_checksum_state *state, const void *data, size_t len);
 uint64_t glyd_checksum_digest(const glyd_checksum_state *state);
+glyd_hash128 glyd_checksum_digest_128(const glyd_checksum_state *state);
 
 #endif

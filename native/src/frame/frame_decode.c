@@ -25,6 +25,8 @@ typedef struct cursor {
   uint64_t frame_start;
   int in_frame;
   unsigned cpu;
+  int sizes_only; /* bases are not asked for */
+  const glyd_base *base;
   glyd_progress progress;
 } cursor;
 
@@ -71,6 +73,7 @@ static glyd_status hop_header(cursor *c, glyd_error *error) {
   if (status == GLYD_E_MAGIC && c->progress.frames > 0) error->status = status = GLYD_E_TRAILING;
   if (status) return status;
   status = glyd_progress_frame(&c->progress, &info, error);
+  if (status == GLYD_OK && !c->sizes_only) status = glyd_segment_decode_check_base(&info, c->base, error);
   if (status) return status;
   c->frame_start = c->pos;
   if (info.is_skippable) {
@@ -140,6 +143,7 @@ glyd_status glyd_frame_decode_size(const uint8_t *in, size_t len, const glyd_lim
   } else {
     cursor c;
     cursor_init(&c, in, len, limits);
+    c.sizes_only = 1;
     item next;
     do {
       if (hop(&c, &next, &e)) break;
@@ -183,7 +187,7 @@ static int take(job *j, item *next) {
 }
 
 /* A workspace within the memory limit, made when the first segment needs it. */
-static glyd_status get_workspace(job *j, size_t size, void **workspace, glyd_error *error) {
+static glyd_status get_workspace(job *j, uint64_t size, void **workspace, glyd_error *error) {
   const uint64_t cost = size + GLYD_ALLOC_OVERHEAD;
   const uint64_t most = j->c.progress.limits.max_memory;
   if (j->memory + cost > most) return glyd_frame_fail(error, GLYD_E_LIMIT_MEMORY, 0, most, j->memory + cost);
@@ -196,19 +200,27 @@ static glyd_status get_workspace(job *j, size_t size, void **workspace, glyd_err
 static void work(void *arg, int worker) {
   job *j = arg;
   void *workspace = NULL;
+  uint64_t have = 0; /* bytes of it */
   item next;
   pthread_mutex_lock(&j->lock);
   while (take(j, &next)) {
     glyd_error error = {.status = GLYD_OK};
-    const size_t need = glyd_segment_decode_workspace(next.segment.kind);
-    if (need > 0 && !workspace && get_workspace(j, need, &workspace, &error)) {
-      error.offset = next.at;
-      note_error(j, &error);
-      break;
+    const uint64_t need = glyd_segment_decode_workspace(next.segment.kind, next.segment.content_size);
+    if (need > have) {
+      if (workspace) j->memory -= have + GLYD_ALLOC_OVERHEAD;
+      glyd_alloc_put(j->allocator, workspace);
+      workspace = NULL;
+      have = 0;
+      if (get_workspace(j, need, &workspace, &error)) {
+        error.offset = next.at;
+        note_error(j, &error);
+        break;
+      }
+      have = need;
     }
     pthread_mutex_unlock(&j->lock);
     const glyd_status status =
-        glyd_segment_decode(j->c.cpu, workspace, &next.segment, next.check, j->out + next.content,
+        glyd_segment_decode(j->c.cpu, workspace, j->c.base, &next.segment, next.check, j->out + next.content,
                             j->c.in + next.at + next.segment.header_size, &error);
     pthread_mutex_lock(&j->lock);
     if (status) {
@@ -226,7 +238,7 @@ static void work(void *arg, int worker) {
 static int worker_count(const job *j, int threads) {
   int n = glyd_thread_worth(glyd_thread_count(threads), j->cap, GLYD_DECODE_GRAIN);
   if (n == 1) return 1;
-  glyd_frame_info info;
+  glyd_frame_info info = {.is_skippable = 1};
   if (glyd_header_decode_frame(j->c.in, j->c.len, &info, NULL) == GLYD_OK && info.header_size < j->c.len) {
     glyd_segment_info segment;
     const size_t left = j->c.len - info.header_size;
@@ -235,19 +247,23 @@ static int worker_count(const job *j, int threads) {
         left <= segment.header_size + segment.payload_size)
       return 1; /* the only segment */
   }
-  const uint64_t workspace = glyd_segment_decode_workspace(GLYD_KIND_LZ) + GLYD_ALLOC_OVERHEAD;
+  /* What the largest segment of the first frame takes: later frames may fail for want of memory. */
+  const int kind = info.has_base ? GLYD_KIND_BASE : GLYD_KIND_LZ;
+  const uint64_t content = info.content_size < info.segment_size ? info.content_size : info.segment_size;
+  const uint64_t workspace = glyd_segment_decode_workspace(kind, content) + GLYD_ALLOC_OVERHEAD;
   const uint64_t affordable = j->c.progress.limits.max_memory / workspace;
   if (affordable < (uint64_t)n) n = affordable > 1 ? (int)affordable : 1;
   return n;
 }
 
-glyd_status glyd_frame_decode(uint8_t *out, size_t cap, const uint8_t *in, size_t len, int threads,
-                              const glyd_limits *limits, const glyd_allocator *allocator, size_t *out_len,
+glyd_status glyd_frame_decode(uint8_t *out, size_t cap, const uint8_t *in, size_t len, const glyd_base *base,
+                              int threads, const glyd_limits *limits, const glyd_allocator *allocator, size_t *out_len,
                               glyd_error *error) {
   *out_len = 0;
   if (!arguments_valid(limits, allocator, threads)) return glyd_frame_fail(error, GLYD_E_PARAMETER, 0, 0, 0);
   job j = {.out = out, .cap = cap, .allocator = allocator};
   cursor_init(&j.c, in, len, limits);
+  j.c.base = base;
   if (pthread_mutex_init(&j.lock, NULL) != 0) return glyd_frame_fail(error, GLYD_E_MEMORY, 0, sizeof j.lock, 0);
   glyd_thread_team(worker_count(&j, threads), work, &j);
   (void)pthread_mutex_destroy(&j.lock);

@@ -11,9 +11,9 @@
 
 #include "glyd/glyd.h"
 
-/* As glyd_decompress and glyd_content_size of glyd.h. */
-glyd_status glyd_frame_decode(uint8_t *out, size_t cap, const uint8_t *in, size_t len, int threads,
-                              const glyd_limits *limits, const glyd_allocator *allocator, size_t *out_len,
+/* As glyd_decompress_base and glyd_content_size of glyd.h. */
+glyd_status glyd_frame_decode(uint8_t *out, size_t cap, const uint8_t *in, size_t len, const glyd_base *base,
+                              int threads, const glyd_limits *limits, const glyd_allocator *allocator, size_t *out_len,
                               glyd_error *error);
 glyd_status glyd_frame_decode_size(const uint8_t *in, size_t len, const glyd_limits *limits, uint64_t *size,
                                    glyd_error *error);

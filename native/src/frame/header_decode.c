@@ -88,6 +88,10 @@ void glyd_header_decode_extensions(glyd_extension_reader *reader, const uint8_t 
   for (size_t i = 0; i < len && !reader->malformed;) {
     if (reader->skip > 0) {
       const uint64_t n = reader->skip < len - i ? reader->skip : len - i;
+      if (reader->type == GLYD_RECORD_BASE) {
+        memcpy(reader->base + reader->base_size, in + i, (size_t)n);
+        reader->base_size += (uint32_t)n;
+      }
       reader->skip -= n;
       i += (size_t)n;
       continue;
@@ -102,9 +106,17 @@ void glyd_header_decode_extensions(glyd_extension_reader *reader, const uint8_t 
     if (b >= 128) continue;
     if (reader->in_length) {
       reader->skip = reader->value;
+      if (reader->type == GLYD_RECORD_BASE) {
+        if (reader->has_base || reader->skip > GLYD_RECORD_BASE_MAX) {
+          reader->malformed = 1;
+          return;
+        }
+        reader->has_base = 1;
+      }
     } else {
       reader->type = reader->value;
-      if ((reader->type & 1) && reader->required == 0) reader->required = reader->type;
+      if ((reader->type & 1) && reader->type != GLYD_RECORD_BASE && reader->required == 0)
+        reader->required = reader->type;
     }
     reader->in_length = !reader->in_length;
     reader->value = 0;
@@ -112,9 +124,24 @@ void glyd_header_decode_extensions(glyd_extension_reader *reader, const uint8_t 
   }
 }
 
-glyd_status glyd_header_decode_finish(const glyd_header_prefix *prefix, const glyd_extension_reader *extensions,
+/* The base record: id and size, nothing else. */
+static glyd_status decode_base(const glyd_extension_reader *extensions, glyd_frame_info *info, glyd_error *error) {
+  const uint8_t *const end = extensions->base + extensions->base_size;
+  const uint8_t *at = NULL;
+  uint64_t size = 0;
+  if (extensions->base_size > sizeof info->base_id)
+    at = glyd_get_varint(extensions->base + sizeof info->base_id, end, &size);
+  if (at != end || size > GLYD_CONTENT_SIZE_MAX)
+    return glyd_frame_fail(error, GLYD_E_HEADER, 0, GLYD_RECORD_BASE_MAX, extensions->base_size);
+  info->has_base = 1;
+  info->base_size = size;
+  memcpy(info->base_id, extensions->base, sizeof info->base_id);
+  return GLYD_OK;
+}
+
+glyd_status glyd_header_decode_finish(glyd_header_prefix *prefix, const glyd_extension_reader *extensions,
                                       uint64_t hash, uint32_t stored_check, glyd_error *error) {
-  const glyd_frame_info *info = &prefix->info;
+  glyd_frame_info *info = &prefix->info;
   if ((uint32_t)hash != stored_check) return glyd_frame_fail(error, GLYD_E_HEADER, 0, stored_check, (uint32_t)hash);
   if (prefix->flags & GLYD_FLAG_RESERVED)
     return glyd_frame_fail(error, GLYD_E_FEATURE, 0, 0, prefix->flags & GLYD_FLAG_RESERVED);
@@ -125,12 +152,12 @@ glyd_status glyd_header_decode_finish(const glyd_header_prefix *prefix, const gl
   if (known && info->content_size > GLYD_CONTENT_SIZE_MAX)
     return glyd_frame_fail(error, GLYD_E_HEADER, 0, GLYD_CONTENT_SIZE_MAX, info->content_size);
   if (!known && !info->has_trailer) return glyd_frame_fail(error, GLYD_E_HEADER, 0, GLYD_FLAG_TRAILER, prefix->flags);
-  const unsigned code = glyd_frame_memory_code(prefix->segment_log, info->content_size);
+  const unsigned code = glyd_frame_memory_code(prefix->segment_log, info->content_size, extensions->has_base);
   if (code != prefix->memory_code) return glyd_frame_fail(error, GLYD_E_HEADER, 0, code, prefix->memory_code);
   if (extensions->malformed || extensions->skip || extensions->shift || extensions->in_length)
     return glyd_frame_fail(error, GLYD_E_HEADER, 0, prefix->extensions_size, extensions->skip);
   if (extensions->required) return glyd_frame_fail(error, GLYD_E_FEATURE, 0, 0, extensions->required);
-  return GLYD_OK;
+  return extensions->has_base ? decode_base(extensions, info, error) : GLYD_OK;
 }
 
 glyd_status glyd_header_decode_frame(const uint8_t *in, size_t len, glyd_frame_info *info, glyd_error *error) {
@@ -162,7 +189,10 @@ glyd_status glyd_header_decode_segment(const uint8_t *in, size_t len, const glyd
     segment->header_size = 1;
     return GLYD_OK;
   }
-  if (kind > GLYD_KIND_LZ) return glyd_frame_fail(error, GLYD_E_FEATURE, 0, GLYD_KIND_LZ, (uint64_t)kind);
+  if (kind > GLYD_KIND_LZ && kind != GLYD_KIND_BASE)
+    return glyd_frame_fail(error, GLYD_E_FEATURE, 0, GLYD_KIND_LZ, (uint64_t)kind);
+  if (kind == GLYD_KIND_BASE && !frame->has_base)
+    return glyd_frame_fail(error, GLYD_E_CORRUPT, 0, GLYD_KIND_LZ, (uint64_t)kind);
 
   const unsigned check_size = glyd_frame_check_size(frame->check);
   uint64_t sizes[2];

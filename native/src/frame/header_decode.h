@@ -30,6 +30,9 @@ glyd_status glyd_header_decode_prefix(const uint8_t *in, size_t len, glyd_header
 
 /* Extension records, in pieces. */
 typedef struct glyd_extension_reader {
+  uint8_t base[GLYD_RECORD_BASE_MAX]; /* data of the base record, if there is one */
+  uint32_t base_size;
+  int has_base;
   uint64_t value; /* of the varint being read */
   uint64_t skip;  /* bytes left of the record's data */
   uint64_t type;
@@ -42,8 +45,9 @@ typedef struct glyd_extension_reader {
 void glyd_header_decode_extensions(glyd_extension_reader *reader, const uint8_t *in, size_t len);
 
 /* The checks that come after the header's check matched: hash is XXH3-64 over
- * all header bytes before stored_check. extensions: the reader after all records. */
-glyd_status glyd_header_decode_finish(const glyd_header_prefix *prefix, const glyd_extension_reader *extensions,
+ * all header bytes before stored_check. extensions: the reader after all records.
+ * What they say of the frame goes into prefix->info. */
+glyd_status glyd_header_decode_finish(glyd_header_prefix *prefix, const glyd_extension_reader *extensions,
                                       uint64_t hash, uint32_t stored_check, glyd_error *error);
 
 /* All of the above for a header in one place: glyd_read_frame_header. */

@@ -3,6 +3,7 @@
  */
 #include "frame/header_encode.h"
 
+#include "base/base_source.h"
 #include "common/checksum.h"
 #include "common/cpu.h"
 #include "common/mem.h"
@@ -13,14 +14,24 @@ size_t glyd_header_encode_frame(const glyd_plan *plan, uint8_t *out) {
   unsigned flags = (unsigned)plan->check;
   if (known) flags |= GLYD_FLAG_CONTENT_SIZE;
   if (plan->has_trailer) flags |= GLYD_FLAG_TRAILER;
+  if (plan->base) flags |= GLYD_FLAG_EXTENSIONS;
   glyd_store32(out, GLYD_FRAME_MAGIC);
   out[4] = GLYD_FORMAT_VERSION;
   out[5] = (uint8_t)flags;
   out[6] = (uint8_t)plan->level;
   out[7] = (uint8_t)plan->segment_log;
-  out[8] = (uint8_t)glyd_frame_memory_code(plan->segment_log, plan->content_size);
+  out[8] = (uint8_t)glyd_frame_memory_code(plan->segment_log, plan->content_size, plan->base != NULL);
   uint8_t *p = out + 9;
   if (known) p = glyd_put_varint(p, plan->content_size);
+  if (plan->base) {
+    uint8_t *const record = p + 3; /* after three lengths and types below 128 */
+    memcpy(record, plan->base->id, GLYD_BASE_ID_SIZE);
+    uint8_t *const end = glyd_put_varint(record + GLYD_BASE_ID_SIZE, plan->base->size);
+    p[0] = (uint8_t)(end - p - 1);
+    p[1] = GLYD_RECORD_BASE;
+    p[2] = (uint8_t)(end - record);
+    p = end;
+  }
   const size_t n = (size_t)(p - out);
   glyd_store32(p, (uint32_t)glyd_checksum_xxh3(GLYD_CPU_SCALAR, out, n));
   return n + 4;

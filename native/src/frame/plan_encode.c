@@ -3,6 +3,7 @@
  */
 #include "frame/plan_encode.h"
 
+#include "base/base_source.h"
 #include "common/alloc.h"
 #include "common/cpu.h"
 #include "common/thread.h"
@@ -18,6 +19,7 @@ static int params_valid(const glyd_params *params) {
   if (params->long_distance && params->level != GLYD_LEVEL_MAX) return 0;
   const uint64_t size = params->segment_size;
   if (size != 0 && (size < (1u << GLYD_SEGMENT_LOG_MIN) || size > (1u << GLYD_SEGMENT_LOG_MAX))) return 0;
+  if (params->base && (!params->base->map || params->long_distance)) return 0;
   return glyd_alloc_valid(&params->allocator);
 }
 
@@ -43,6 +45,7 @@ glyd_status glyd_plan_encode(glyd_plan *plan, const glyd_params *params, uint64_
   uint64_t segment = params->segment_size;
   if (segment == 0) {
     segment = params->long_distance             ? GLYD_SEGMENT_SIZE_LONG
+              : params->base                    ? GLYD_SEGMENT_SIZE_BASE
               : params->level == GLYD_LEVEL_MAX ? GLYD_SEGMENT_SIZE_MAX
                                                 : GLYD_SEGMENT_SIZE_DEFAULT;
   }
@@ -58,6 +61,7 @@ glyd_status glyd_plan_encode(glyd_plan *plan, const glyd_params *params, uint64_
       .segment_log = segment_log_of(content_size < segment ? content_size : segment),
       .segment_size = segment,
       .content_size = content_size,
+      .base = params->base,
       .lz = {.level = params->level,
              .long_distance = params->long_distance,
              .segment_size = content_size < segment ? content_size : segment,

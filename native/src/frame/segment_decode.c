@@ -7,8 +7,22 @@
 #include "common/checksum.h"
 #include "common/mem.h"
 #include "frame/frame_common.h"
+#include "segment/segment_base_decode.h"
 
-size_t glyd_segment_decode_workspace(int kind) { return kind == GLYD_KIND_LZ ? glyd_lz_decode_workspace() : 0; }
+uint64_t glyd_segment_decode_workspace(int kind, uint64_t content_size) {
+  if (kind == GLYD_KIND_BASE) return glyd_segment_base_decode_workspace(content_size);
+  return kind == GLYD_KIND_LZ ? glyd_lz_decode_workspace() : 0;
+}
+
+static uint64_t id_start(const uint8_t *id) { return __builtin_bswap64(glyd_load64(id)); }
+
+glyd_status glyd_segment_decode_check_base(const glyd_frame_info *frame, const glyd_base *base, glyd_error *error) {
+  if (!frame->has_base) return GLYD_OK;
+  if (!base) return glyd_frame_fail(error, GLYD_E_BASE_MISSING, 0, id_start(frame->base_id), 0);
+  if (base->size != frame->base_size || memcmp(base->id, frame->base_id, sizeof base->id) != 0)
+    return glyd_frame_fail(error, GLYD_E_BASE_WRONG, 0, id_start(frame->base_id), id_start(base->id));
+  return GLYD_OK;
+}
 
 #define FILL_PIECE ((size_t)64 << 10) /* stays in the cache until it is hashed */
 
@@ -21,8 +35,8 @@ static void fill(uint8_t *out, uint8_t value, size_t len, glyd_checksum_pass *pa
   }
 }
 
-glyd_status glyd_segment_decode(unsigned cpu, void *workspace, const glyd_segment_info *segment, int check,
-                                uint8_t *out, const uint8_t *payload, glyd_error *error) {
+glyd_status glyd_segment_decode(unsigned cpu, void *workspace, const glyd_base *base, const glyd_segment_info *segment,
+                                int check, uint8_t *out, const uint8_t *payload, glyd_error *error) {
   const size_t len = (size_t)segment->content_size;
   glyd_status status = GLYD_OK;
   glyd_checksum_pass hash;
@@ -38,6 +52,9 @@ glyd_status glyd_segment_decode(unsigned cpu, void *workspace, const glyd_segmen
   case GLYD_KIND_FILL: fill(out, payload[0], len, pass); break;
   case GLYD_KIND_LZ:
     status = glyd_lz_decode(cpu, workspace, out, len, payload, (size_t)segment->payload_size, pass);
+    break;
+  case GLYD_KIND_BASE:
+    status = glyd_segment_base_decode(cpu, workspace, base, out, len, payload, (size_t)segment->payload_size);
     break;
   default: status = GLYD_E_FEATURE; break;
   }

@@ -11,13 +11,17 @@
 
 #include "glyd/glyd.h"
 
-/* Bytes of workspace, aligned to 64, for segments of this kind; 0: none. */
-size_t glyd_segment_decode_workspace(int kind);
+/* Bytes of workspace, aligned to 64, for segments of this kind and size; 0: none. */
+uint64_t glyd_segment_decode_workspace(int kind, uint64_t content_size);
+
+/* BASE_MISSING or BASE_WRONG unless base (may be NULL) is the one that the frame
+ * names, if it names one. */
+glyd_status glyd_segment_decode_check_base(const glyd_frame_info *frame, const glyd_base *base, glyd_error *error);
 
 /* Decode segment->content_size bytes into out from segment->payload_size bytes
  * at payload; nothing else is read or written. check: GLYD_CHECK_* of the
- * frame. Offsets in error are 0: the segment's start. */
-glyd_status glyd_segment_decode(unsigned cpu, void *workspace, const glyd_segment_info *segment, int check,
-                                uint8_t *out, const uint8_t *payload, glyd_error *error);
+ * frame. base: NULL, or checked for the frame. Offsets in error are 0: the segment's start. */
+glyd_status glyd_segment_decode(unsigned cpu, void *workspace, const glyd_base *base, const glyd_segment_info *segment,
+                                int check, uint8_t *out, const uint8_t *payload, glyd_error *error);
 
 #endif

@@ -8,8 +8,13 @@
 #include "common/mem.h"
 #include "frame/frame_common.h"
 #include "frame/header_encode.h"
+#include "segment/segment_base_encode.h"
 
-uint64_t glyd_segment_encode_workspace(const glyd_plan *plan) { return glyd_lz_encode_workspace(&plan->lz); }
+uint64_t glyd_segment_encode_workspace(const glyd_plan *plan) {
+  const uint64_t lz = glyd_lz_encode_workspace(&plan->lz);
+  const uint64_t base = plan->base ? glyd_segment_base_encode_workspace(&plan->lz) : 0;
+  return base > lz ? base : lz;
+}
 
 /* Choose the kind and fill in payload (room for len bytes) and its size. pass
  * (NULL: no check) has been begun for the content and may be advanced. */
@@ -21,6 +26,12 @@ static glyd_status encode_payload(const glyd_plan *plan, void *workspace, const 
     *kind = GLYD_KIND_FILL;
     *size = 1;
     return GLYD_OK;
+  }
+  if (plan->base) {
+    *kind = GLYD_KIND_BASE;
+    const glyd_status status =
+        glyd_segment_base_encode(&plan->lz, workspace, plan->base, in, len, payload, len - 1, size);
+    if (status != GLYD_E_BUFFER && (status != GLYD_OK || *size > 0)) return status;
   }
   *kind = GLYD_KIND_LZ;
   const glyd_status status = glyd_lz_encode(&plan->lz, workspace, in, len, payload, len - 1, size);

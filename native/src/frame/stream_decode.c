@@ -38,6 +38,7 @@ typedef struct slot {
   uint8_t *content;
   size_t content_cap;
   void *workspace;
+  uint64_t workspace_cap;
   glyd_error error;
 } slot;
 
@@ -66,6 +67,7 @@ typedef enum outcome {
 struct glyd_dctx {
   glyd_allocator allocator;
   glyd_limits limits;
+  const glyd_base *base;
   unsigned cpu;
   int threads;
   int active; /* slots used for this frame: threads, or fewer to stay below the memory limit */
@@ -104,7 +106,7 @@ static uint64_t memory_of(const glyd_frame_info *info, int slots, int active) {
   const uint64_t most = content_max(info);
   if (info->is_skippable || most == 0) return base;
   uint64_t one = most + GLYD_ALLOC_OVERHEAD;
-  const uint64_t workspace = glyd_segment_decode_workspace(GLYD_KIND_LZ);
+  const uint64_t workspace = glyd_segment_decode_workspace(info->has_base ? GLYD_KIND_BASE : GLYD_KIND_LZ, most);
   if (workspace) one += workspace + GLYD_ALLOC_OVERHEAD;
   return base + payload_max(most) + GLYD_ALLOC_OVERHEAD + (uint64_t)active * one;
 }
@@ -130,6 +132,18 @@ static void free_content(glyd_dctx *c, slot *s) {
 static void free_workspace(glyd_dctx *c, slot *s) {
   glyd_alloc_put(&c->allocator, s->workspace);
   s->workspace = NULL;
+  s->workspace_cap = 0;
+}
+
+/* A workspace for the slot's segment. */
+static glyd_status get_workspace(glyd_dctx *c, slot *s, const glyd_segment_info *segment, glyd_error *error) {
+  const uint64_t need = glyd_segment_decode_workspace(segment->kind, segment->content_size);
+  if (need <= s->workspace_cap) return GLYD_OK;
+  free_workspace(c, s);
+  s->workspace = glyd_alloc_get(&c->allocator, need);
+  if (!s->workspace) return glyd_frame_fail(error, GLYD_E_MEMORY, 0, need, 0);
+  s->workspace_cap = need;
+  return GLYD_OK;
 }
 
 void glyd_stream_decode_free(glyd_dctx *ctx) {
@@ -173,6 +187,8 @@ glyd_status glyd_stream_decode_create(glyd_dctx **ctx, int threads, const glyd_l
   return glyd_stream_decode_reset(c);
 }
 
+void glyd_stream_decode_set_base(glyd_dctx *ctx, const glyd_base *base) { ctx->base = base; }
+
 void glyd_stream_decode_error(const glyd_dctx *ctx, glyd_error *error) { *error = ctx->reported; }
 
 /* ---- input ------------------------------------------------------------- */
@@ -212,6 +228,7 @@ static outcome begin_frame(glyd_dctx *c, const glyd_frame_info *info) {
     c->state = STATE_SKIP;
     return GO_ON;
   }
+  if (glyd_segment_decode_check_base(info, c->base, &c->error)) return FAILED;
   const uint64_t most = c->progress.limits.max_memory;
   if (info->decoder_memory > most) {
     glyd_frame_fail(&c->error, GLYD_E_LIMIT_MEMORY, 0, most, info->decoder_memory);
@@ -221,10 +238,11 @@ static outcome begin_frame(glyd_dctx *c, const glyd_frame_info *info) {
   while (c->active > 1 && memory_of(info, c->threads, c->active) > most) c->active--;
   /* What a larger frame left behind must not add to what this one may use. */
   const uint64_t content = content_max(info);
+  const uint64_t workspace = glyd_segment_decode_workspace(info->has_base ? GLYD_KIND_BASE : GLYD_KIND_LZ, content);
   if (c->payload_cap > payload_max(content)) free_payload(c);
   for (int i = 0; i < c->threads; i++) {
     if (c->slots[i].content_cap > content || i >= c->active) free_content(c, &c->slots[i]);
-    if (i >= c->active) free_workspace(c, &c->slots[i]);
+    if (c->slots[i].workspace_cap > workspace || i >= c->active) free_workspace(c, &c->slots[i]);
   }
   begin_structure(c, STATE_SEGMENT);
   return GO_ON;
@@ -377,17 +395,14 @@ static void decode_slots(void *arg, int worker) {
   (void)worker;
   for (int i = atomic_fetch_add(&b->next, 1); i < c->n_slots; i = atomic_fetch_add(&b->next, 1)) {
     slot *s = &c->slots[i];
-    (void)glyd_segment_decode(c->cpu, s->workspace, &s->segment, c->progress.frame.check, s->to, s->payload, &s->error);
+    (void)glyd_segment_decode(c->cpu, s->workspace, c->base, &s->segment, c->progress.frame.check, s->to, s->payload,
+                              &s->error);
   }
 }
 
 /* Memory that the slot needs to be decoded. */
 static glyd_status prepare_slot(glyd_dctx *c, slot *s, int direct) {
-  const size_t workspace = glyd_segment_decode_workspace(s->segment.kind);
-  if (workspace > 0 && !s->workspace) {
-    s->workspace = glyd_alloc_get(&c->allocator, workspace);
-    if (!s->workspace) return glyd_frame_fail(&s->error, GLYD_E_MEMORY, 0, workspace, 0);
-  }
+  if (get_workspace(c, s, &s->segment, &s->error)) return s->error.status;
   const size_t size = (size_t)s->segment.content_size;
   if (!direct && s->content_cap < size) {
     const uint64_t most = content_max(&c->progress.frame);
@@ -573,13 +588,11 @@ glyd_status glyd_stream_decode_segment(glyd_dctx *ctx, const glyd_frame_info *fr
       (void)glyd_frame_fail(&e, GLYD_E_BUFFER, 0, segment.content_size, cap);
   }
   slot *s = &ctx->slots[0];
-  const size_t workspace = e.status == GLYD_OK ? glyd_segment_decode_workspace(segment.kind) : 0;
-  if (workspace > 0 && !s->workspace) {
-    s->workspace = glyd_alloc_get(&ctx->allocator, workspace);
-    if (!s->workspace) (void)glyd_frame_fail(&e, GLYD_E_MEMORY, 0, workspace, 0);
-  }
+  if (e.status == GLYD_OK) (void)glyd_segment_decode_check_base(frame, ctx->base, &e);
+  if (e.status == GLYD_OK) (void)get_workspace(ctx, s, &segment, &e);
   if (e.status == GLYD_OK)
-    (void)glyd_segment_decode(ctx->cpu, s->workspace, &segment, frame->check, out, in + segment.header_size, &e);
+    (void)glyd_segment_decode(ctx->cpu, s->workspace, ctx->base, &segment, frame->check, out, in + segment.header_size,
+                              &e);
   if (e.status == GLYD_OK)
     *out_len = (size_t)segment.content_size;
   else

@@ -65,13 +65,13 @@ struct glyd_cctx {
   /* bytes waiting to be written, and how many of them are */
   const uint8_t *pending;
   size_t pending_size;
-  index_chunk *trailer_chunk;                            /* next to write */
-  uint8_t small[GLYD_HEADER_FIXED_MAX + GLYD_TAIL_SIZE]; /* header, trailer prefix, tail */
+  index_chunk *trailer_chunk;                             /* next to write */
+  uint8_t small[GLYD_HEADER_ENCODE_MAX + GLYD_TAIL_SIZE]; /* header, trailer prefix, tail */
   uint8_t tail[GLYD_TAIL_SIZE];
   slot slots[]; /* plan.threads */
 };
 
-_Static_assert(GLYD_HEADER_FIXED_MAX + GLYD_TAIL_SIZE >= GLYD_TRAILER_PREFIX_MAX, "small holds each of them");
+_Static_assert(GLYD_HEADER_ENCODE_MAX + GLYD_TAIL_SIZE >= GLYD_TRAILER_PREFIX_MAX, "small holds each of them");
 
 static uint64_t context_size(const glyd_plan *plan) {
   return sizeof(glyd_cctx) + (uint64_t)plan->threads * sizeof(slot);

@@ -201,3 +201,11 @@ void glyd_match_double_skip(glyd_match_double *m, const uint8_t *segment, size_t
   m->repeat[1] = m->repeat[0];
   m->repeat[0] = offset;
 }
+
+void glyd_match_double_prime(glyd_match_double *m, const uint8_t *segment, size_t to) {
+  for (size_t pos = 0; pos + 8 <= to; pos++) {
+    const uint64_t v = glyd_load64(segment + pos);
+    exchange(m->long_table, m->long_bits, HASH_LONG(v), pos);
+    exchange(m->short_table, m->short_bits, HASH_SHORT(v), pos);
+  }
+}

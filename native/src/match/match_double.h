@@ -36,4 +36,7 @@ size_t glyd_match_double_parse(glyd_match_double *m, const uint8_t *segment, siz
 void glyd_match_double_skip(glyd_match_double *m, const uint8_t *segment, size_t from, size_t to, size_t segment_len,
                             uint32_t offset);
 
+/* Take [0, to), which the reader has before the content, as known. */
+void glyd_match_double_prime(glyd_match_double *m, const uint8_t *segment, size_t to);
+
 #endif

@@ -27,7 +27,9 @@ def test_examples_of_the_readme_run(tmp_path, monkeypatch, text, tools):
     (tmp_path / "Qwen3-8B").mkdir()
     weights = tools.make_safetensors({"w": ("BF16", (64, 512), tools.make_bf16(64 * 512))})
     (tmp_path / "Qwen3-8B" / "model.safetensors").write_bytes(weights)
+    (tmp_path / "dump-monday.sql").write_bytes(text[:-3000])
     scope = {"data": glyd.compress(text[:5000]), "path": "table.glyd", "weights": tools.make_bf16(256 * 1024)}
+    scope |= {"old": text[:-3000], "new": text[1000:], "tuesday": text}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), scope)
     assert scope["tail"] == text[-65536:]
@@ -35,6 +37,8 @@ def test_examples_of_the_readme_run(tmp_path, monkeypatch, text, tools):
     assert glyd.decompress(scope["part"] + scope["rest"]) == scope["data"]
     assert scope["rows"] == scope["weights"][2 * 64 * 1024 : 2 * 192 * 1024]
     assert glyd.open("log.glyd").read() == b"a line\n"
+    assert len(scope["delta"]) < len(glyd.compress(text)) // 2
+    assert glyd.open("dump-tuesday.sql.glyd", base="dump-monday.sql").read() == text
     assert (tmp_path / "Qwen3-8B-again" / "model.safetensors").read_bytes() == weights
 
 

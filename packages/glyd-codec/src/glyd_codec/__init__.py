@@ -4,13 +4,14 @@
 
 In one call: `compress`, `decompress`, `decompress_into`. As a file: `open`,
 `GlydFile`. Piece by piece: `Compressor`, `Decompressor`. Without decoding:
-`get_frame_info`, `iter_frames`, `iter_segments`. Model checkpoints: `pack_model`,
+`get_frame_info`, `iter_frames`, `iter_segments`. Against an older version: `Base`. Model checkpoints: `pack_model`,
 `unpack_model`, `verify_model`; single bf16 matrices: `pack_weights`, `unpack_weights`,
 `read_weights_info`.
 """
 
 from __future__ import annotations
 
+from glyd_codec._base import Base
 from glyd_codec._checksum import checksum
 from glyd_codec._errors import (
     BufferTooSmallError,
@@ -38,6 +39,7 @@ from glyd_codec._weights import WeightsInfo, pack_weights, read_weights_info, un
 
 __all__ = [
     "LEVELS",
+    "Base",
     "BufferTooSmallError",
     "ChecksumError",
     "Compressor",

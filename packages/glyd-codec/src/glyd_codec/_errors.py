@@ -124,6 +124,7 @@ _LIMITS: dict[int, str] = {
     lib.GLYD_E_LIMIT_MEMORY: "max_memory",
     lib.GLYD_E_LIMIT_SEGMENTS: "max_segments",
 }
+_BASES = {lib.GLYD_E_BASE_MISSING, lib.GLYD_E_BASE_WRONG}
 _HEX = {lib.GLYD_E_CHECKSUM, lib.GLYD_E_MAGIC, lib.GLYD_E_TRAILING, lib.GLYD_E_HEADER}
 
 
@@ -153,6 +154,10 @@ def status_error(status: int, error: Any = None, *, shift: int = 0) -> Exception
     if status in _LIMITS:
         name = _LIMITS[status]
         return limit_error(name, expected, found, offset=offset)
+    if status in _BASES:
+        found_text = f"the one given has {found:016x}" if found else "none was given"
+        text = f"{text} at byte {offset} (a base whose XXH3-128 starts with {expected:016x}; {found_text})"
+        return _CLASSES[status](text, offset=offset, expected=expected, found=found)
     values = ""
     if expected != found:
         form = "#x" if status in _HEX else "d"

@@ -8,6 +8,7 @@ import io
 import threading
 from typing import TYPE_CHECKING
 
+from glyd_codec._base import native_base
 from glyd_codec._errors import GlydError, ParameterError
 from glyd_codec._reader import RawReader
 from glyd_codec._source import FileSource, is_path
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer, WriteableBuffer
 
+    from glyd_codec._base import BaseLike
     from glyd_codec._params import Level, Limits
     from glyd_codec._source import Path
 
@@ -37,6 +39,9 @@ class GlydFile(io.BufferedIOBase):
         it stands, may give or take fewer bytes than asked for, and stays open on `close`.
     mode
         "rb"; "wb", "xb" (the file must be new) or "ab" (adds a frame to a file).
+    base
+        What the frames are stored against, as for `compress` and `decompress`; kept in use
+        until the object goes. `close` leaves it open.
     level, checksum, long, segment_size
         For writing, as for `compress`.
     threads
@@ -73,6 +78,7 @@ class GlydFile(io.BufferedIOBase):
         file: Path | IO[bytes],
         mode: str = "rb",
         *,
+        base: BaseLike | None = None,
         level: Level = "max",
         threads: int = 0,
         checksum: bool = True,
@@ -93,7 +99,9 @@ class GlydFile(io.BufferedIOBase):
         is_reading = self._mode == "rb"
         compressor = None
         if not is_reading:  # before the file is made: wrong arguments must not leave one
-            compressor = Compressor(level, threads=threads, checksum=checksum, long=long, segment_size=segment_size)
+            compressor = Compressor(
+                level, base=base, threads=threads, checksum=checksum, long=long, segment_size=segment_size
+            )
         self._owns = is_path(file)
         if self._owns:
             self._fp: IO[bytes] = open(file, self._mode, buffering=0 if is_reading else -1)  # type: ignore[arg-type]  # noqa: SIM115, PTH123
@@ -104,7 +112,7 @@ class GlydFile(io.BufferedIOBase):
             raise TypeError(f"file must be a path or a binary file object with {needed}(), not {type(file).__name__}")
         if is_reading:
             try:
-                self._raw = RawReader(FileSource(self._fp, owns=self._owns), threads, limits)
+                self._raw = RawReader(FileSource(self._fp, owns=self._owns), native_base(base), threads, limits)
                 self._reader = io.BufferedReader(self._raw, _READ_BUFFER_NBYTES)
             except BaseException:
                 if self._owns:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from glyd_codec._buffers import to_bytes
 from glyd_codec._errors import TruncatedError, truncated
 from glyd_codec._index import Frame, Window, find_frames, read_header, read_segment, walk_frame
 from glyd_codec._native import lib
@@ -26,7 +27,7 @@ _CHECKS = {
     lib.GLYD_CHECK_XXH3_32: "xxh3-32",
     lib.GLYD_CHECK_XXH3_64: "xxh3-64",
 }
-_KINDS = {lib.GLYD_KIND_RAW: "raw", lib.GLYD_KIND_FILL: "fill", lib.GLYD_KIND_LZ: "lz"}
+_KINDS = {lib.GLYD_KIND_RAW: "raw", lib.GLYD_KIND_FILL: "fill", lib.GLYD_KIND_LZ: "lz", lib.GLYD_KIND_BASE: "base"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,10 @@ class FrameInfo:
         Bytes of memory that decoding takes, a thread.
     skip_tag
         Tag of a skippable frame, else None.
+    base_id
+        XXH3-128 of the base that the frame was stored against, 16 bytes; None: it needs none.
+    base_nbytes
+        Size of that base; None without one.
     """
 
     offset: int
@@ -76,6 +81,8 @@ class FrameInfo:
     checksum: str
     decoder_memory_nbytes: int
     skip_tag: int | None
+    base_id: bytes | None = None
+    base_nbytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +94,7 @@ class SegmentInfo:
     index
         Number of the segment in its source, from 0.
     kind
-        "raw", "fill" or "lz".
+        "raw", "fill", "lz" or "base".
     offset
         Byte of the input at which its header starts.
     stored_nbytes
@@ -116,7 +123,7 @@ def get_frame_info(data: ReadableBuffer) -> FrameInfo:
     ----------
     data
         Start of a frame; the whole of its header at least (13 bytes, rarely more than
-        27). What only later bytes tell is None.
+        27, up to 56 with a base). What only later bytes tell is None.
 
     Returns
     -------
@@ -238,6 +245,8 @@ def _describe_header(offset: int, header_nbytes: int, info: Any) -> FrameInfo:
         checksum="none" if is_skippable else _CHECKS.get(info.check, "none"),
         decoder_memory_nbytes=0 if is_skippable else info.decoder_memory,
         skip_tag=info.skip_tag if is_skippable else None,
+        base_id=to_bytes(info.base_id, 16) if info.has_base else None,
+        base_nbytes=info.base_size if info.has_base else None,
     )
 
 
@@ -259,4 +268,6 @@ def _describe(frame: Frame) -> FrameInfo:
         checksum=known.checksum,
         decoder_memory_nbytes=known.decoder_memory_nbytes,
         skip_tag=None,
+        base_id=known.base_id,
+        base_nbytes=known.base_nbytes,
     )

@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The glyd authors
  * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
  *
- * What the Python package uses of glyd/glyd.h and glyd/weights.h, in the subset of C that cffi
+ * What the Python package uses of glyd/glyd.h, glyd/base.h and glyd/weights.h, in the subset of C that cffi
  * reads. "..." leaves values and layouts to the compiler, so that nothing here
  * can disagree with the header without an error when the module is built.
  */
@@ -27,6 +27,7 @@
 #define GLYD_KIND_RAW ...
 #define GLYD_KIND_FILL ...
 #define GLYD_KIND_LZ ...
+#define GLYD_KIND_BASE ...
 
 #define GLYD_LEVEL_TURBO ...
 #define GLYD_LEVEL_FAST ...
@@ -64,6 +65,8 @@ typedef struct glyd_allocator {
   ...;
 } glyd_allocator;
 
+typedef struct glyd_base glyd_base;
+
 typedef struct glyd_params {
   int level;
   int threads;
@@ -71,6 +74,7 @@ typedef struct glyd_params {
   int long_distance;
   uint64_t segment_size;
   uint64_t content_size;
+  const glyd_base *base;
   ...;
 } glyd_params;
 
@@ -96,9 +100,14 @@ glyd_status glyd_compress(void *out, size_t cap, const void *in, size_t len, con
                           size_t *out_len);
 glyd_status glyd_content_size(const void *in, size_t len, const glyd_limits *limits, uint64_t *size,
                               glyd_error *error);
-glyd_status glyd_decompress(void *out, size_t cap, const void *in, size_t len, int threads,
-                            const glyd_limits *limits, const glyd_allocator *allocator, size_t *out_len,
-                            glyd_error *error);
+glyd_status glyd_decompress_base(void *out, size_t cap, const void *in, size_t len, const glyd_base *base, int threads,
+                                 const glyd_limits *limits, const glyd_allocator *allocator, size_t *out_len,
+                                 glyd_error *error);
+
+glyd_status glyd_base_create(glyd_base **base, const void *data, uint64_t size, const glyd_allocator *allocator);
+void glyd_base_free(glyd_base *base);
+glyd_status glyd_base_index(glyd_base *base);
+void glyd_base_get_id(const glyd_base *base, uint8_t id[16]);
 
 typedef struct glyd_frame_info {
   uint32_t version;
@@ -109,6 +118,9 @@ typedef struct glyd_frame_info {
   int level;
   int check;
   int has_trailer;
+  int has_base;
+  uint8_t base_id[16];
+  uint64_t base_size;
   int is_skippable;
   uint64_t skip_size;
   uint32_t skip_tag;
@@ -179,6 +191,7 @@ glyd_status glyd_dctx_create(glyd_dctx **ctx, int threads, const glyd_limits *li
                              const glyd_allocator *allocator);
 void glyd_dctx_free(glyd_dctx *ctx);
 glyd_status glyd_dctx_reset(glyd_dctx *ctx);
+void glyd_dctx_set_base(glyd_dctx *ctx, const glyd_base *base);
 glyd_status glyd_decompress_stream(glyd_dctx *ctx, glyd_out *out, glyd_in *in, int *at_end);
 void glyd_dctx_error(const glyd_dctx *ctx, glyd_error *error);
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING
 
+from glyd_codec._base import native_base
 from glyd_codec._buffers import BytesOut, borrow, borrow_writable, check_apart, scratch, to_bytes
 from glyd_codec._errors import BufferTooSmallError, limit_error, status_error, truncated
 from glyd_codec._native import ffi, lib
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer, WriteableBuffer
 
+    from glyd_codec._base import BaseLike
     from glyd_codec._params import Level, Limits
 
 
@@ -24,6 +26,7 @@ def compress(
     data: ReadableBuffer,
     level: Level = "max",
     *,
+    base: BaseLike | None = None,
     threads: int = 0,
     checksum: bool = True,
     long: bool = False,
@@ -37,6 +40,10 @@ def compress(
         Any C-contiguous buffer; read in place. It must not change during the call.
     level
         "turbo", "fast", "default" or "max": trades bytes against time.
+    base
+        Older content to store data against: a buffer, path, binary file object or `Base`.
+        What both have in common costs next to nothing, wherever it has moved; the frame
+        can then be read with this base only.
     threads
         Threads to work with; 0: one a CPU. The result does not depend on it.
     checksum
@@ -46,7 +53,7 @@ def compress(
         then takes 256 MiB a thread.
     segment_size
         Bytes of content that are coded, and later read, on their own: 2^10 … 2^30;
-        None: at most 4 MiB (level "max": 8 MiB; with ``long``: 128 MiB), in pieces of equal size.
+        None: at most 4 MiB (level "max": 8 MiB; with a base: 16 MiB; with ``long``: 128 MiB), in pieces of equal size.
 
     Returns
     -------
@@ -66,7 +73,9 @@ def compress(
     -----
     The GIL is released. Needs memory for the largest possible output, about the size of data.
     """
-    params = native_params(level, check_threads(threads), checksum=checksum, long=long, segment_size=segment_size)
+    number = check_threads(threads)
+    against = native_base(base, for_writing=True)
+    params = native_params(level, number, checksum=checksum, long=long, segment_size=segment_size, base=against)
     src = borrow(data)
     try:
         cap = int(lib.glyd_compress_bound(len(src), params))
@@ -92,11 +101,11 @@ def _content_size(src: Any, limits: Any) -> int:
     return int(size[0])
 
 
-def _decode(out: Any, cap: int, src: Any, threads: int, limits: Any) -> int:
+def _decode(out: Any, cap: int, src: Any, base: Any, threads: int, limits: Any) -> int:
     """Decode all frames into memory; return the bytes written."""
     out_len = ffi.new("size_t *")
     error = ffi.new("glyd_error *")
-    status = lib.glyd_decompress(out, cap, src, len(src), threads, limits, ffi.NULL, out_len, error)
+    status = lib.glyd_decompress_base(out, cap, src, len(src), base, threads, limits, ffi.NULL, out_len, error)
     if status != lib.GLYD_OK:
         raise status_error(status, error)
     return int(out_len[0])
@@ -105,6 +114,7 @@ def _decode(out: Any, cap: int, src: Any, threads: int, limits: Any) -> int:
 def decompress(
     data: ReadableBuffer,
     *,
+    base: BaseLike | None = None,
     max_size: int | None = None,
     threads: int = 0,
     limits: Limits | None = None,
@@ -116,6 +126,9 @@ def decompress(
     data
         One or more whole frames and nothing else, in any C-contiguous buffer; read in
         place. It must not change during the call.
+    base
+        What the frames were stored against, as for `compress`. It is checked before
+        anything is decoded; frames that name no base do not use it.
     max_size
         Bytes that the content may have; None: no limit.
     threads
@@ -134,6 +147,8 @@ def decompress(
         When data ends within a frame, or is empty.
     CorruptDataError, ChecksumError, UnsupportedVersionError, FormatError
         When data is not, or not only, what this version can read; the message says where.
+    MissingBaseError, WrongBaseError
+        When a frame needs a base and none, or another one, was given.
     LimitError
         When the content exceeds a limit.
     MemoryError
@@ -143,6 +158,13 @@ def decompress(
     -----
     The GIL is released. Any number of threads may call this at once.
     """
+    return decompress_against(data, native_base(base), max_size=max_size, threads=threads, limits=limits)
+
+
+def decompress_against(
+    data: ReadableBuffer, base: Any, *, max_size: int | None = None, threads: int = 0, limits: Limits | None = None
+) -> bytes:
+    """Do what `decompress` does, with the handle of a base or NULL."""
     number = check_threads(threads)
     native = native_limits(limits)
     src = borrow(data)
@@ -153,14 +175,19 @@ def decompress(
         if max_size is not None and size > operator.index(max_size):
             raise limit_error("max_size", max_size, size)
         out = BytesOut(size)
-        _decode(out.memory, size, src, number, native)
+        _decode(out.memory, size, src, base, number, native)
         return out.take()
     finally:
         ffi.release(src)
 
 
 def decompress_into(
-    data: ReadableBuffer, out: WriteableBuffer, *, threads: int = 0, limits: Limits | None = None
+    data: ReadableBuffer,
+    out: WriteableBuffer,
+    *,
+    base: BaseLike | None = None,
+    threads: int = 0,
+    limits: Limits | None = None,
 ) -> int:
     """Decompress all frames in data into a buffer of the caller.
 
@@ -170,7 +197,9 @@ def decompress_into(
         As for `decompress`.
     out
         Writable C-contiguous buffer with room for the content; it may be larger, and
-        bytes past the content are not written. It must not overlap data.
+        bytes past the content are not written. It must not overlap data or the base.
+    base
+        As for `decompress`.
     threads
         Threads to work with; 0: one a CPU.
     limits
@@ -187,7 +216,7 @@ def decompress_into(
         When the content does not fit; ``expected`` of the exception is the room it needs.
     ParameterError
         When data and out share memory.
-    FormatError, LimitError, MemoryError
+    FormatError, MissingBaseError, WrongBaseError, LimitError, MemoryError
         As for `decompress`. What out then holds is not specified.
     """
     number = check_threads(threads)
@@ -202,7 +231,7 @@ def decompress_into(
                 raise BufferTooSmallError(
                     f"content of {size} bytes does not fit a buffer of {len(dst)}", expected=size, found=len(dst)
                 )
-            return _decode(dst, len(dst), src, number, native)
+            return _decode(dst, len(dst), src, native_base(base), number, native)
         finally:
             ffi.release(dst)
     finally:

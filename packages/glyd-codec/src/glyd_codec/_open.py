@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import IO, Literal, TypeAlias
 
+    from glyd_codec._base import BaseLike
     from glyd_codec._params import Level, Limits
     from glyd_codec._source import Path
 
@@ -43,6 +44,7 @@ def open(  # noqa: A001
     file: Path | IO[bytes],
     mode: _Binary = "rb",
     *,
+    base: BaseLike | None = None,
     level: Level = "max",
     threads: int = 0,
     checksum: bool = True,
@@ -58,6 +60,7 @@ def open(  # noqa: A001
     file: Path | IO[bytes],
     mode: _Text,
     *,
+    base: BaseLike | None = None,
     level: Level = "max",
     threads: int = 0,
     checksum: bool = True,
@@ -73,6 +76,7 @@ def open(  # noqa: A001
     file: Path | IO[bytes],
     mode: str,
     *,
+    base: BaseLike | None = None,
     level: Level = "max",
     threads: int = 0,
     checksum: bool = True,
@@ -87,6 +91,7 @@ def open(  # noqa: A001  the name that gzip, lzma and compression.zstd have made
     file: Path | IO[bytes],
     mode: str = "rb",
     *,
+    base: BaseLike | None = None,
     level: Level = "max",
     threads: int = 0,
     checksum: bool = True,
@@ -105,7 +110,7 @@ def open(  # noqa: A001  the name that gzip, lzma and compression.zstd have made
         Path, or binary file object.
     mode
         "r", "rb", "w", "wb", "x", "xb", "a", "ab" for bytes; "rt", "wt", "xt", "at" for text.
-    level, threads, checksum, long, segment_size, limits
+    base, level, threads, checksum, long, segment_size, limits
         As for `GlydFile`.
     encoding, errors, newline
         For text, as for the built-in open.
@@ -129,6 +134,7 @@ def open(  # noqa: A001  the name that gzip, lzma and compression.zstd have made
     binary = GlydFile(
         file,
         _TEXT_MODES.get(mode, mode),
+        base=base,
         level=level,
         threads=threads,
         checksum=checksum,

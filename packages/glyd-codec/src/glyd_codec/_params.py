@@ -125,18 +125,22 @@ def native_params(
     long: bool,
     segment_size: int | None,
     content_size: int | None = None,
+    base: Any = None,
 ) -> Any:
     """Return a checked ``glyd_params *``.
 
     Raises
     ------
     ParameterError
-        For an unknown level, a segment size outside 2^10 … 2^30, or ``long`` with a level below max.
+        For an unknown level, a segment size outside 2^10 … 2^30, or ``long`` with a level below max
+        or with a base.
     """
     params = ffi.new("glyd_params *")
     lib.glyd_params_init(params, level_id(level))
     if long and level != "max":
         raise ParameterError(f"long needs level 'max', not {level!r}")
+    if long and base:
+        raise ParameterError("long and base exclude each other: copies reach over all of a base anyway")
     if segment_size is not None:
         size = operator.index(segment_size)
         if not SEGMENT_SIZE_MIN <= size <= SEGMENT_SIZE_MAX:
@@ -149,4 +153,6 @@ def native_params(
     params.threads = threads
     params.checksum = bool(checksum)
     params.long_distance = bool(long)
+    if base:
+        params.base = base  # the caller holds the handle
     return params

@@ -18,7 +18,7 @@ from glyd_codec._buffers import BytesOut, borrow, borrow_writable, scratch
 from glyd_codec._errors import FormatError, truncated
 from glyd_codec._index import Index, find_frames, trailing_error
 from glyd_codec._native import ffi, lib
-from glyd_codec._oneshot import decompress
+from glyd_codec._oneshot import decompress_against
 from glyd_codec._params import Limits, stream_threads
 from glyd_codec._segments import cut_run, decode_run
 from glyd_codec._stream import INTERRUPTED, create_dctx, dctx_error
@@ -39,8 +39,9 @@ _RUN_NBYTES_MAX = 1 << 26  # content decoded and kept, if it is more than one se
 class StreamDecoder:
     """Decode a source from its start to its end."""
 
-    def __init__(self, source: FileSource, threads: int, limits: Limits | None) -> None:
+    def __init__(self, source: FileSource, base: Any, threads: int, limits: Limits | None) -> None:
         self._source = source
+        self._base = base
         self._threads = threads
         self._limits = limits
         self._ctx: Any = None  # made by the first read that needs it
@@ -72,7 +73,7 @@ class StreamDecoder:
         if self._failure is not None:
             raise copy(self._failure)
         if self._ctx is None:
-            self._ctx = create_dctx(self._threads, self._limits)
+            self._ctx = create_dctx(self._threads, self._limits, self._base)
         while True:
             if self._input.pos == self._input.size and not self._source_ended:
                 self._fetch()  # may be interrupted: nothing has been lost then
@@ -120,7 +121,7 @@ class StreamDecoder:
         try:
             data = self._source.read_rest()
             self._n_read = len(data)
-            out = decompress(data, threads=self._threads, limits=self._limits)
+            out = decompress_against(data, self._base, threads=self._threads, limits=self._limits)
         except FormatError as error:
             self._failure = copy(error)
             raise
@@ -152,19 +153,22 @@ class RawReader(io.RawIOBase):
     ----------
     source
         Where the frames are; closed with this object.
+    base
+        Handle of what they were stored against, or NULL.
     threads
         Segments to decode at once; 0: one a CPU, at most 8.
     limits
         Limits for hostile input.
     """
 
-    def __init__(self, source: FileSource, threads: int, limits: Limits | None) -> None:
+    def __init__(self, source: FileSource, base: Any, threads: int, limits: Limits | None) -> None:
         self._source = source
+        self._base = base
         self._threads = stream_threads(threads)
         self._limits = limits
         self._lock = threading.RLock()
         self._pos = 0
-        self._stream: StreamDecoder | None = StreamDecoder(source, self._threads, limits)
+        self._stream: StreamDecoder | None = StreamDecoder(source, base, self._threads, limits)
         self._index: Index | None = None
         self._runs: list[tuple[int, int, Any]] = []  # the last two: content start and end, memory; newest last
         self._next = -1  # segment behind the newest run: where reads follow each other
@@ -232,7 +236,7 @@ class RawReader(io.RawIOBase):
     def _restart(self) -> None:
         self._source.rewind()
         if self._stream is None:
-            self._stream = StreamDecoder(self._source, self._threads, self._limits)
+            self._stream = StreamDecoder(self._source, self._base, self._threads, self._limits)
         else:
             self._stream.rewind()
 
@@ -329,13 +333,16 @@ class RawReader(io.RawIOBase):
         A fault behind the first segment must not hide that one: what is good is read.
         """
         try:
-            decode_run(self._source, index, first, last, out, threads=self._threads, limits=self._limits)
+            self._decode_run(index, first, last, out, self._threads)
         except FormatError:
             if last == first + 1:
                 raise
             last = first + 1
-            decode_run(self._source, index, first, last, out, threads=1, limits=self._limits)
+            self._decode_run(index, first, last, out, 1)
         return last
+
+    def _decode_run(self, index: Index, first: int, last: int, out: Any, threads: int) -> None:
+        decode_run(self._source, index, first, last, out, base=self._base, threads=threads, limits=self._limits)
 
     def _check_open(self) -> None:
         if self.closed:

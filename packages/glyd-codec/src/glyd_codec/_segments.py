@@ -38,17 +38,17 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
-def memory_code(segment_nbytes: int, content_nbytes: int) -> int:
+def memory_code(segment_nbytes: int, content_nbytes: int, *, has_base: bool = False) -> int:
     """Return the memory code of a frame of this content size (docs/format.md, Header)."""
     content = min(segment_nbytes, content_nbytes)
-    needed = content + content + _PAYLOAD_EXTRA + _MEMORY_EXTRA
+    needed = (3 if has_base else 2) * content + _PAYLOAD_EXTRA + _MEMORY_EXTRA
     code = 0
     while (8 + code % 8) << (code // 8 + 10) < needed:
         code += 1
     return code
 
 
-def run_header(header: bytes, segment_nbytes: int, content_nbytes: int) -> bytes:
+def run_header(header: bytes, segment_nbytes: int, content_nbytes: int, *, has_base: bool = False) -> bytes:
     """Return the header of a frame that holds some of the segments of another one.
 
     Parameters
@@ -59,6 +59,8 @@ def run_header(header: bytes, segment_nbytes: int, content_nbytes: int) -> bytes
         Most content bytes that a segment of it holds.
     content_nbytes
         Bytes of content of the segments.
+    has_base
+        It is stored against a base.
     """
     at = 9
     if header[5] & lib.GLYD_FLAG_CONTENT_SIZE:
@@ -67,7 +69,7 @@ def run_header(header: bytes, segment_nbytes: int, content_nbytes: int) -> bytes
         at += 1
     extensions = header[at:-4]  # with their length; empty where there are none
     flags = header[5] & ~lib.GLYD_FLAG_TRAILER | lib.GLYD_FLAG_CONTENT_SIZE
-    code = memory_code(segment_nbytes, content_nbytes)
+    code = memory_code(segment_nbytes, content_nbytes, has_base=has_base)
     out = header[:5] + bytes([flags]) + header[6:8] + bytes([code]) + varint(content_nbytes) + extensions
     return out + (lib.glyd_checksum(borrow(out), len(out)) & 0xFFFFFFFF).to_bytes(4, "little")
 
@@ -91,7 +93,8 @@ def fetch_run(source: Source, index: Index, first: int, last: int) -> tuple[Any,
     frame, _ = index.frame_of(first)
     offset = index.offsets[first]
     stored = index.offsets[last - 1] + index.stored[last - 1] - offset
-    header = run_header(frame.header, frame.info.segment_size, index.starts[last] - index.starts[first])
+    content = index.starts[last] - index.starts[first]
+    header = run_header(frame.header, frame.info.segment_size, content, has_base=bool(frame.info.has_base))
     size = len(header) + stored
     memory = scratch(size)
     view = memoryview(ffi.buffer(memory, size))
@@ -120,13 +123,21 @@ def fetch_run(source: Source, index: Index, first: int, last: int) -> tuple[Any,
 
 
 def decode_run(
-    source: Source, index: Index, first: int, last: int, out: Any, *, threads: int, limits: Limits | None
+    source: Source,
+    index: Index,
+    first: int,
+    last: int,
+    out: Any,
+    *,
+    base: Any,
+    threads: int,
+    limits: Limits | None,
 ) -> None:
     """Decode the segments first … last - 1 into native memory of exactly their content size.
 
     Raises
     ------
-    FormatError, LimitError, MemoryError
+    FormatError, MissingBaseError, WrongBaseError, LimitError, MemoryError
         As `decompress` does; offsets are those of the source.
     """
     memory, size, shift = fetch_run(source, index, first, last)
@@ -134,7 +145,9 @@ def decode_run(
     out_len = ffi.new("size_t *")
     error = ffi.new("glyd_error *")
     within = Limits(max_memory=limits.max_memory) if limits else None  # the index has checked the others
-    status = lib.glyd_decompress(out, content, memory, size, threads, native_limits(within), ffi.NULL, out_len, error)
+    status = lib.glyd_decompress_base(
+        out, content, memory, size, base, threads, native_limits(within), ffi.NULL, out_len, error
+    )
     if status != lib.GLYD_OK:
         raise status_error(status, error, shift=shift)
 

@@ -9,6 +9,7 @@ import threading
 from copy import copy
 from typing import TYPE_CHECKING, ClassVar
 
+from glyd_codec._base import native_base
 from glyd_codec._buffers import BytesOut, borrow, to_bytes
 from glyd_codec._errors import GlydError, ParameterError, status_error
 from glyd_codec._native import ffi, lib
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer
 
+    from glyd_codec._base import BaseLike
     from glyd_codec._params import Level, Limits
 
 _OUT_FIRST = 1 << 16  # most calls give little: start small,
@@ -82,6 +84,8 @@ class Compressor:
     threads
         Segments to compress at once; 0: one a CPU, at most 8. Each takes twice the size
         of a segment and its tables as memory.
+    base
+        Older content to store against, as for `compress`; kept in use as long as the object is.
     checksum, long, segment_size
         As for `compress`.
 
@@ -102,12 +106,15 @@ class Compressor:
         self,
         level: Level = "max",
         *,
+        base: BaseLike | None = None,
         threads: int = 0,
         checksum: bool = True,
         long: bool = False,
         segment_size: int | None = None,
     ) -> None:
-        params = native_params(level, stream_threads(threads), checksum=checksum, long=long, segment_size=segment_size)
+        number = stream_threads(threads)
+        self._base = native_base(base, for_writing=True)
+        params = native_params(level, number, checksum=checksum, long=long, segment_size=segment_size, base=self._base)
         self._lock = threading.Lock()
         self._last_mode = self.FLUSH_FRAME
         self._is_broken = False
@@ -235,6 +242,8 @@ class Decompressor:
     ----------
     threads
         Segments to decode at once when the input at hand holds them; 0: one a CPU, at most 8.
+    base
+        What the frame was stored against, as for `decompress`.
     limits
         Limits for hostile input.
 
@@ -245,7 +254,7 @@ class Decompressor:
     reads all frames. Threads may share an object: its methods run one at a time.
     """
 
-    def __init__(self, *, threads: int = 0, limits: Limits | None = None) -> None:
+    def __init__(self, *, base: BaseLike | None = None, threads: int = 0, limits: Limits | None = None) -> None:
         self._lock = threading.Lock()
         self._left = memoryview(b"")  # taken from the caller, not yet by the native core
         self._unused = b""
@@ -253,7 +262,8 @@ class Decompressor:
         self._needs_input = True
         self._has_started = False
         self._failure: Exception | None = None
-        self._ctx = create_dctx(stream_threads(threads), limits)
+        self._base = native_base(base)
+        self._ctx = create_dctx(stream_threads(threads), limits, self._base)
 
     @property
     def eof(self) -> bool:
@@ -292,6 +302,8 @@ class Decompressor:
             When the frame has ended before.
         CorruptDataError, ChecksumError, UnsupportedVersionError, FormatError
             When data is no frame; every further call raises the same.
+        MissingBaseError, WrongBaseError
+            When the frame needs a base and none, or another one, was given.
         LimitError
             When the frame exceeds a limit.
         """
@@ -346,12 +358,13 @@ class Decompressor:
             self._left = memoryview(to_bytes(src + pos, size))
 
 
-def create_dctx(threads: int, limits: Limits | None) -> Any:
-    """Return a new decompression context that frees itself."""
+def create_dctx(threads: int, limits: Limits | None, base: Any) -> Any:
+    """Return a new decompression context that frees itself; the caller holds the handle of the base."""
     holder = ffi.new("glyd_dctx **")
     status = lib.glyd_dctx_create(holder, threads, native_limits(limits), ffi.NULL)
     if status != lib.GLYD_OK:
         raise status_error(status)
+    lib.glyd_dctx_set_base(holder[0], base)
     return ffi.gc(holder[0], lib.glyd_dctx_free)
 
 

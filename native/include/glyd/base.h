@@ -1,0 +1,56 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * Bases: older content that a frame is stored against (docs/format.md, base
+ * record and base segments). A frame names its base by the XXH3-128 of all of
+ * its bytes and by its size, and no reader gives content before both agree.
+ * The hash guards against mistakes, not against someone who makes collisions.
+ *
+ * A glyd_base is made once and then only read: any number of threads, contexts
+ * and calls may use it at the same time. The memory it was made from must stay
+ * as it is until glyd_base_free.
+ */
+#ifndef GLYD_BASE_H
+#define GLYD_BASE_H
+
+#include "glyd/glyd.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GLYD_BASE_ID_SIZE 16 /* XXH3-128, seed 0, in its canonical order: what xxh128sum prints */
+
+/* Make a base of size bytes at data (NULL when size is 0) and hash it. allocator
+ * (NULL: malloc and free) is kept. Errors: PARAMETER, MEMORY. */
+GLYD_API glyd_status glyd_base_create(glyd_base **base, const void *data, uint64_t size,
+                                      const glyd_allocator *allocator);
+GLYD_API void glyd_base_free(glyd_base *base); /* base may be NULL */
+
+/* Map the base, which writing against it needs and reading does not. The map
+ * takes glyd_base_index_memory bytes. Not to be called while others use the
+ * base; further calls do nothing. Errors: MEMORY. */
+GLYD_API glyd_status glyd_base_index(glyd_base *base);
+
+/* Bytes of the map of a base of this size: a third of it, but at most 256 MiB. */
+GLYD_API uint64_t glyd_base_index_memory(uint64_t size);
+
+GLYD_API uint64_t glyd_base_size(const glyd_base *base);
+GLYD_API void glyd_base_get_id(const glyd_base *base, uint8_t id[GLYD_BASE_ID_SIZE]);
+
+/* glyd_decompress for frames that may name a base. base may be NULL. Bases given
+ * for frames that name none are not used. Errors: also BASE_MISSING,
+ * BASE_WRONG (expected, found: the first 8 bytes of the ids as a big-endian
+ * number), before anything of the frame is decoded. */
+GLYD_API glyd_status glyd_decompress_base(void *out, size_t cap, const void *in, size_t len, const glyd_base *base,
+                                          int threads, const glyd_limits *limits, const glyd_allocator *allocator,
+                                          size_t *out_len, glyd_error *error);
+
+/* The base of the frames that the context reads from now on; it must outlive
+ * that use, and reset keeps it. NULL: none. */
+GLYD_API void glyd_dctx_set_base(glyd_dctx *ctx, const glyd_base *base);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

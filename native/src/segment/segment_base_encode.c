@@ -1,0 +1,96 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ */
+#include "segment/segment_base_encode.h"
+
+#include "base/base_copies_encode.h"
+#include "base/base_excerpts.h"
+#include "base/base_map_encode.h"
+#include "block/block_encode.h"
+
+#define REACH_AROUND 8
+#define REACH_GAP 14
+
+typedef struct parts {
+  glyd_base_copy *copies;
+  uint8_t *work; /* excerpts, then the rest */
+  glyd_base_copies_encoder *numbers;
+  void *lz;
+} parts;
+
+static uint64_t round_up(uint64_t n) { return (n + 63) & ~(uint64_t)63; }
+
+/* The rest is small where a base is of use: it is worth the strongest level
+ * then, which costs readers nothing they would notice. */
+static glyd_lz_config config_of_rest(const glyd_lz_config *config, size_t len, size_t rest) {
+  glyd_lz_config c = *config;
+  c.long_distance = 0;
+  if (rest <= len / 8) c.level = GLYD_LEVEL_MAX;
+  return c;
+}
+
+static uint64_t lz_workspace(const glyd_lz_config *config) {
+  const glyd_lz_config strong = config_of_rest(config, 1, 0), own = config_of_rest(config, 0, 1);
+  const size_t a = glyd_lz_encode_workspace(&strong), b = glyd_lz_encode_workspace(&own);
+  return a > b ? a : b;
+}
+
+static uint64_t lay_parts(const glyd_lz_config *config, uint8_t *workspace, parts *p) {
+  uint64_t at = 0;
+  const uint64_t len = config->segment_size;
+  const uint64_t sizes[4] = {GLYD_BASE_COPIES_MAX(len) * sizeof(glyd_base_copy), len, sizeof(glyd_base_copies_encoder),
+                             lz_workspace(config)};
+  uint64_t starts[4];
+  for (unsigned i = 0; i < 4; i++) {
+    starts[i] = at;
+    at += round_up(sizes[i]);
+  }
+  if (p)
+    *p = (parts){(void *)(workspace + starts[0]), workspace + starts[1], (void *)(workspace + starts[2]),
+                 workspace + starts[3]};
+  return at;
+}
+
+uint64_t glyd_segment_base_encode_workspace(const glyd_lz_config *config) { return lay_parts(config, NULL, NULL); }
+
+glyd_status glyd_segment_base_encode(const glyd_lz_config *config, void *workspace, const glyd_base *base,
+                                     const uint8_t *in, size_t len, uint8_t *payload, size_t cap, size_t *size) {
+  parts p;
+  lay_parts(config, workspace, &p);
+  *size = 0;
+  const size_t n = glyd_base_map_find(base, in, len, p.copies);
+  if (n == 0) return GLYD_OK;
+  size_t rest = len, last_gap = len;
+  for (size_t i = 0; i < n; i++) {
+    rest -= p.copies[i].length;
+    last_gap -= p.copies[i].gap + p.copies[i].length;
+  }
+  uint8_t head[12];
+  const glyd_base_reach reach = {REACH_AROUND, REACH_GAP};
+  uint8_t *h = glyd_put_varint(head, n);
+  *h++ = reach.around;
+  *h++ = reach.gap;
+  size_t at = (size_t)(h - head), part;
+  if (at > cap) return GLYD_E_BUFFER;
+  memcpy(payload, head, at);
+  glyd_status status = glyd_base_copies_encode(p.numbers, config->cpu, p.copies, n, payload + at, cap - at, &part);
+  if (status != GLYD_OK) return status;
+  at += part;
+  if (rest > 0) {
+    const size_t excerpts = glyd_base_lay_excerpts(base, reach, p.copies, n, last_gap, len - rest, p.work);
+    uint8_t *to = p.work + excerpts;
+    const uint8_t *from = in;
+    for (size_t i = 0; i < n; i++) {
+      memcpy(to, from, p.copies[i].gap);
+      to += p.copies[i].gap;
+      from += (size_t)p.copies[i].gap + p.copies[i].length;
+    }
+    memcpy(to, from, last_gap);
+    const glyd_lz_config lz = config_of_rest(config, len, rest);
+    status = glyd_lz_encode_after(&lz, p.lz, p.work, excerpts, rest, payload + at, cap - at, &part);
+    if (status != GLYD_OK) return status;
+    at += part;
+  }
+  *size = at;
+  return GLYD_OK;
+}

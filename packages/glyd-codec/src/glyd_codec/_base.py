@@ -1,0 +1,159 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+"""Bases: older content that frames are stored against."""
+
+from __future__ import annotations
+
+import builtins
+import mmap
+import os
+import threading
+from typing import TYPE_CHECKING
+
+from glyd_codec._buffers import borrow, to_bytes
+from glyd_codec._errors import status_error
+from glyd_codec._native import ffi, lib
+from glyd_codec._source import is_path
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import IO, Any, TypeAlias
+
+    from _typeshed import ReadableBuffer
+    from typing_extensions import Self
+
+    from glyd_codec._source import Path
+
+    BaseLike: TypeAlias = "Base | ReadableBuffer | Path | IO[bytes]"
+
+
+class Base:
+    """Older content that frames are stored against, hashed once and used often.
+
+    Wherever ``base=`` is taken, the content itself will do as well; it is then hashed
+    (and for writing mapped) anew by each call.
+
+    Parameters
+    ----------
+    source
+        A C-contiguous buffer, a path, or a binary file object, of which everything from
+        its current place on is the base. Buffers, and files of the system, are not
+        copied: they must not change until `close`. Other file objects are read into memory.
+
+    Raises
+    ------
+    OSError
+        When the file cannot be read.
+    TypeError, BufferError
+        When source is none of these.
+    MemoryError
+        When there is not enough memory.
+
+    Notes
+    -----
+    Writing maps the base first, which takes memory of a third of its size, at most
+    256 MiB, kept until `close`. Threads may share an object and use it at the same time.
+    """
+
+    def __init__(self, source: ReadableBuffer | Path | IO[bytes]) -> None:
+        self._lock = threading.Lock()
+        self._is_indexed = False
+        memory = _load(source)
+        self._nbytes = len(memory)
+        holder = ffi.new("glyd_base **")
+        status = lib.glyd_base_create(holder, memory, self._nbytes, ffi.NULL)
+        if status != lib.GLYD_OK:
+            raise status_error(status)
+
+        def free(native: Any, memory: Any = memory) -> None:  # noqa: ARG001 - keeps the memory as long as the handle
+            lib.glyd_base_free(native)
+
+        self._native: Any = ffi.gc(holder[0], free)
+        number = ffi.new("uint8_t[16]")
+        lib.glyd_base_get_id(self._native, number)
+        self._id = to_bytes(number, 16)
+
+    @property
+    def id(self) -> bytes:
+        """XXH3-128 of the content, 16 bytes: what frames name it by."""
+        return self._id
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return self._nbytes
+
+    def close(self) -> None:
+        """Let go of the content and of the map, once nothing that was opened with it needs them any more."""
+        with self._lock:
+            self._native = None
+
+    def __enter__(self) -> Self:
+        """Return the object itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close()
+
+    def native(self, *, for_writing: bool = False) -> Any:
+        """Return the ``glyd_base *``; content and map live as long as this handle does.
+
+        Raises
+        ------
+        ValueError
+            After `close`.
+        MemoryError
+            When there is no memory for the map that writing needs.
+        """
+        with self._lock:
+            if self._native is None:
+                raise ValueError("the base is closed")
+            if for_writing and not self._is_indexed:
+                status = lib.glyd_base_index(self._native)
+                if status != lib.GLYD_OK:
+                    raise status_error(status)
+                self._is_indexed = True
+            return self._native
+
+
+def native_base(base: BaseLike | None, *, for_writing: bool = False) -> Any:
+    """Return what was given as ``base=`` as a ``glyd_base *``, NULL for None; to be held as long as it is used."""
+    if base is None:
+        return ffi.NULL
+    return (base if isinstance(base, Base) else Base(base)).native(for_writing=for_writing)
+
+
+def _load(source: ReadableBuffer | Path | IO[bytes]) -> Any:
+    if is_path(source):
+        with builtins.open(source, "rb", buffering=0) as file:  # type: ignore[arg-type]  # noqa: PTH123
+            return _load_file(file)
+    if hasattr(source, "read"):
+        return _load_file(source)  # type: ignore[arg-type]
+    return borrow(source)  # type: ignore[arg-type]
+
+
+def _load_file(file: IO[bytes]) -> Any:
+    """Map a file of the system, from its current place on; read what cannot be mapped."""
+    try:
+        descriptor = file.fileno()
+        start = file.tell()
+        size = os.fstat(descriptor).st_size - start
+    except (OSError, AttributeError):
+        size = 0
+    if size > 0:
+        try:
+            mapped = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError):
+            pass  # it can still be read
+        else:
+            return borrow(memoryview(mapped)[start:])
+    data = file.read()
+    if data is None:
+        raise BlockingIOError("the base has no data now: glyd reads blocking sources only")
+    return borrow(data)

@@ -1,0 +1,260 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+"""Frames against a base: what is found, what is refused, and that nothing else is needed to read them."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import random
+import threading
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import glyd
+
+RNG = random.Random(5)
+NOISE = RNG.randbytes(3_000_000)
+LINES = b"".join(b"%07d a line of %s\n" % (i, RNG.randbytes(9).hex().encode()) for i in range(60_000))
+SIZES = (0, 1, 6, 15, 16, 31, 32, 40, 1000, 70_000)
+
+
+@pytest.mark.parametrize("level", glyd.LEVELS)
+@pytest.mark.parametrize("base_size", SIZES)
+def test_small_pairs(level, base_size):
+    base = NOISE[:base_size]
+    for size in SIZES:
+        for new in (NOISE[:size], NOISE[size // 2 :][:size], b"ab" * (size // 2)):
+            frame = glyd.compress(new, level, base=base)
+            assert glyd.decompress(frame, base=base) == new
+            info = glyd.get_frame_info(frame)
+            assert (info.base_nbytes, info.content_size) == (base_size, len(new))
+            assert info.base_id == glyd.Base(base).id
+
+
+def test_the_id_is_xxh3_128():
+    assert glyd.Base(b"").id.hex() == "99aa06d3014798d86001c324468d497f"
+    assert glyd.Base(b"abc").id.hex() == "06b05ab6733a618578af5f94892f3950"
+    assert glyd.Base(bytes(range(256)) * 64).nbytes == 16384
+
+
+@pytest.mark.parametrize("level", glyd.LEVELS)
+def test_common_content_costs_next_to_nothing(level):
+    data = NOISE + LINES
+    assert len(glyd.compress(data, level, base=data)) <= 300
+    changed = data[:2_000_000] + b"?" + data[2_000_001:]
+    assert len(glyd.compress(changed, level, base=data)) <= 400
+    moved = data[1_234_567:] + data[:1_234_567]
+    frame = glyd.compress(moved, level, base=data)
+    assert len(frame) <= 400
+    assert glyd.decompress(frame, base=data) == moved
+
+
+def edited(data, seed):
+    rng = random.Random(seed)
+    out = bytearray(data)
+    for _ in range(60):
+        at = rng.randrange(len(out))
+        match rng.randrange(4):
+            case 0:
+                out[at : at + rng.randrange(300)] = b""
+            case 1:
+                out[at:at] = rng.randbytes(rng.randrange(300))
+            case 2:
+                out[at : at + 12] = b"%012d" % rng.randrange(10**12)
+            case _:
+                begin = rng.randrange(len(out))
+                out[at:at] = out[begin : begin + rng.randrange(5000)]
+    return bytes(out)
+
+
+@pytest.mark.parametrize("level", glyd.LEVELS)
+def test_same_bytes_for_any_number_of_threads(level):
+    new = edited(LINES, 1)
+    frames = {glyd.compress(new, level, base=LINES, threads=n, segment_size=1 << 18) for n in (1, 2, 3, 7)}
+    assert len(frames) == 1
+    (frame,) = frames
+    assert len(frame) < len(new) // 20
+    for n in (1, 2, 5):
+        assert glyd.decompress(frame, base=LINES, threads=n) == new
+
+
+def test_a_chain_of_versions():
+    versions = [LINES]
+    for i in range(10):
+        versions.append(edited(versions[-1], i))
+    frames = [glyd.compress(new, base=old) for old, new in itertools.pairwise(versions)]
+    content = versions[0]
+    for frame, version in zip(frames, versions[1:], strict=True):
+        content = glyd.decompress(frame, base=content)
+        assert content == version
+    assert sum(map(len, frames)) < len(LINES) // 10
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.binary(max_size=200), max_size=8),
+    st.lists(st.one_of(st.integers(0, 7), st.binary(max_size=60)), max_size=20),
+    st.integers(0, 3),
+    st.sampled_from(glyd.LEVELS),
+    st.sampled_from([None, 1024, 4096]),
+)
+def test_any_pieces(pieces, order, repeat, level, segment_size):
+    base = b"".join(pieces) * (repeat + 1)
+    new = b"".join(
+        (pieces[part] * 3 if part < len(pieces) else b"") if isinstance(part, int) else part for part in order
+    )
+    new *= 2 * repeat + 1
+    frame = glyd.compress(new, level, base=base, segment_size=segment_size)
+    assert glyd.decompress(frame, base=base) == new
+    d = glyd.Decompressor(base=base, threads=1)
+    assert b"".join(d.decompress(frame[i : i + 1]) for i in range(len(frame))) == new
+
+
+BASE = LINES[:400_000]
+NEW = edited(BASE, 3)
+FRAME = glyd.compress(NEW, base=BASE)
+WRONG = {
+    "one byte changed": BASE[:200_000] + b"\0" + BASE[200_001:],
+    "first byte changed": b"\0" + BASE[1:],
+    "last byte changed": BASE[:-1] + b"\0",
+    "two bytes swapped": BASE[:7] + BASE[8:9] + BASE[7:8] + BASE[9:],
+    "longer": BASE + b"\n",
+    "shorter": BASE[:-1],
+    "empty": b"",
+    "new content": NEW,
+}
+
+
+def readers(frame, **options):
+    yield lambda: glyd.decompress(frame, **options)
+    yield lambda: glyd.decompress_into(frame, bytearray(len(NEW)), **options)
+    yield lambda: glyd.Decompressor(**options).decompress(frame)
+    yield lambda: glyd.open(io.BytesIO(frame), **options).read()
+    yield lambda: glyd.open(io.BytesIO(frame), **options).read(10)
+
+    def seek():
+        with glyd.open(io.BytesIO(frame), **options) as file:
+            file.seek(1000)
+            return file.read(10)
+
+    yield seek
+
+
+@pytest.mark.parametrize("base", WRONG.values(), ids=WRONG)
+def test_wrong_bases(base):
+    for read in readers(FRAME, base=base):
+        with pytest.raises(glyd.WrongBaseError, match="base is not the one") as caught:
+            read()
+        assert caught.value.expected == int.from_bytes(glyd.Base(BASE).id[:8], "big")
+        assert caught.value.found == int.from_bytes(glyd.Base(base).id[:8], "big")
+
+
+def test_no_base():
+    for read in readers(FRAME):
+        with pytest.raises(glyd.MissingBaseError, match="none was given"):
+            read()
+
+
+def test_sizes_and_segments_need_no_base():
+    assert glyd.get_frame_info(FRAME).content_size == len(NEW)
+    assert [s.kind for s in glyd.iter_segments(FRAME)] == ["base"]
+    with glyd.open(io.BytesIO(FRAME)) as file:
+        assert file.size == len(NEW)
+
+
+def test_a_base_that_is_not_needed_is_not_used():
+    assert glyd.decompress(glyd.compress(NEW), base=BASE) == NEW
+    both = glyd.compress(NEW) + FRAME
+    assert glyd.decompress(both, base=BASE) == NEW * 2
+    with glyd.open(io.BytesIO(both), base=BASE) as file:
+        assert file.read() == NEW * 2
+
+
+def test_where_bases_come_from(tmp_path):
+    path = tmp_path / "base"
+    path.write_bytes(b"head" + BASE)
+    with path.open("rb") as file:
+        file.seek(4)
+        sources = [BASE, bytearray(BASE), memoryview(BASE), io.BytesIO(BASE), glyd.Base(BASE), file]
+        assert {glyd.Base(s).id for s in sources if not isinstance(s, (io.BytesIO, glyd.Base))} == {glyd.Base(BASE).id}
+        for source in sources:
+            frame = glyd.compress(NEW, base=source)
+            assert frame == FRAME
+    path.write_bytes(BASE)
+    for source in (path, str(path)):
+        assert glyd.decompress(FRAME, base=source) == NEW
+    path.write_bytes(b"")
+    assert glyd.decompress(glyd.compress(NEW, base=path), base=b"") == NEW
+    with pytest.raises(OSError, match="directory"):
+        glyd.Base(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        glyd.compress(NEW, base=tmp_path / "nothing")
+    with pytest.raises(TypeError):
+        glyd.Base(5)
+
+
+def test_files_and_seeks():
+    out = io.BytesIO()
+    with glyd.open(out, "wb", base=BASE, segment_size=1 << 16, threads=2) as file:
+        for i in range(0, len(NEW), 10_000):
+            file.write(NEW[i : i + 10_000])
+    with glyd.open(io.BytesIO(out.getvalue()), base=BASE) as file:
+        rng = random.Random(1)
+        for _ in range(100):
+            at = rng.randrange(len(NEW))
+            file.seek(at)
+            assert file.read(500) == NEW[at : at + 500]
+
+
+def test_a_closed_base():
+    base = glyd.Base(BASE)
+    with glyd.open(io.BytesIO(FRAME), base=base) as file:
+        base.close()
+        assert file.read() == NEW  # opened before
+    with pytest.raises(ValueError, match="closed"):
+        glyd.decompress(FRAME, base=base)
+    base.close()
+    with glyd.Base(BASE) as base:
+        assert glyd.decompress(FRAME, base=base) == NEW
+
+
+def test_threads_share_a_base():
+    base = glyd.Base(BASE)
+    found = []
+
+    def work():
+        frame = glyd.compress(NEW, base=base, threads=1)
+        found.append(frame == FRAME and glyd.decompress(frame, base=base, threads=1) == NEW)
+
+    workers = [threading.Thread(target=work) for _ in range(6)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert found == [True] * 6
+
+
+def test_long_goes_without_a_base():
+    with pytest.raises(glyd.ParameterError, match="exclude"):
+        glyd.compress(NEW, base=BASE, long=True)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_damaged_frames(seed):
+    """Whatever is changed, the content is right or an error is raised."""
+    rng = random.Random(seed)
+    base = LINES[:60_000]
+    new = edited(base, seed)
+    frame = glyd.compress(new, rng.choice(glyd.LEVELS), base=base, segment_size=1 << 14, checksum=bool(seed % 2))
+    for _ in range(40):
+        broken = bytearray(frame)
+        for _ in range(rng.randrange(1, 4)):
+            broken[rng.randrange(56, len(broken))] = rng.randrange(256)
+        try:
+            content = glyd.decompress(broken, base=base)
+        except glyd.FormatError:
+            continue
+        assert content == new or not seed % 2
