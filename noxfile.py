@@ -28,7 +28,7 @@ CONSTRAINTS = ROOT / "constraints.txt"
 
 # package → packages of this repository that it needs
 NEEDS: dict[str, tuple[str, ...]] = {"codec": (), "cli": ("codec",), "gpu": ("codec",)}
-TOP_LEVEL = {"codec": "glyd,glyd_codec", "cli": "glyd_cli", "gpu": "glyd_gpu"}
+TOP_LEVEL = {"codec": "glyd,glyd_codec", "cli": "glyd_cli", "gpu": "glyd_gpu,glyd_gpu_auto.py"}
 
 WARNINGS = ("-std=c11", "-O3", "-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Werror")
 FUZZ_RUNS = 1_000_000  # over all targets of one `nox -s fuzz`
@@ -270,6 +270,7 @@ def tests_cli(session: nox.Session) -> None:
 @nox.session(reuse_venv=False)
 def tests_gpu(session: nox.Session) -> None:
     """Test glyd-gpu from its wheel; on a machine without a CUDA device with its CPU backend."""
+    session.install("peft")  # adapters beside packed layers
     install_tools(session, "torch")  # the build for the CPU where constraints.txt says so
     _pytest(session, "gpu")
 

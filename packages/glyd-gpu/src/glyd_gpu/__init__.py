@@ -3,18 +3,29 @@
 """bf16 models held packed in GPU memory and multiplied from the packed form.
 
 Importing this package registers the operators ``torch.ops.glyd`` (`linear`,
-`unpack`, `embedding`, `pack`) for the CPU and for CUDA.
+`unpack`, `embedding`, `pack`) for the CPU and for CUDA, and makes transformers
+load packed models: `from_pretrained`, or transformers' own.
 """
 
 from __future__ import annotations
 
+import glyd_gpu_auto
 from glyd_gpu import _backend_cuda as _backend_cuda
 from glyd_gpu import _backend_reference as _backend_reference
-from glyd_gpu._errors import CudaError, GpuError, KernelsUnavailableError, ShapeError, UnsupportedDeviceError
+from glyd_gpu._errors import (
+    CudaError,
+    GpuError,
+    KernelsUnavailableError,
+    ReadOnlyWeightError,
+    ShapeError,
+    UnsupportedDeviceError,
+)
+from glyd_gpu._loading import Report, dequantize, from_pretrained, report, save_pretrained
 from glyd_gpu._meta import LAYOUTS, PackedMeta
 from glyd_gpu._ops import EXACT, FAST, INVARIANT, MODES
 from glyd_gpu._packs import concat_rows, slice_cols, slice_rows
 from glyd_gpu._version import __version__
+from glyd_gpu.modules import set_exact
 
 __all__ = [
     "EXACT",
@@ -26,10 +37,19 @@ __all__ = [
     "GpuError",
     "KernelsUnavailableError",
     "PackedMeta",
+    "ReadOnlyWeightError",
+    "Report",
     "ShapeError",
     "UnsupportedDeviceError",
     "__version__",
     "concat_rows",
+    "dequantize",
+    "from_pretrained",
+    "report",
+    "save_pretrained",
+    "set_exact",
     "slice_cols",
     "slice_rows",
 ]
+
+glyd_gpu_auto.install()

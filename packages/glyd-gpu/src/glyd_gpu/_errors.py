@@ -12,6 +12,7 @@ __all__ = [
     "GpuError",
     "KernelsUnavailableError",
     "ParameterError",
+    "ReadOnlyWeightError",
     "ShapeError",
     "UnsupportedDeviceError",
     "UnsupportedVersionError",
@@ -36,3 +37,7 @@ class CudaError(GpuError):
 
 class ShapeError(GpuError, ValueError):
     """Shape, type or device of a tensor is not what an operator takes."""
+
+
+class ReadOnlyWeightError(GpuError):
+    """Something wanted to change packed weights in place."""

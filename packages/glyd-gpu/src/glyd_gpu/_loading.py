@@ -1,0 +1,296 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""Models loaded packed, saved packed, and unpacked again."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+import glyd_codec
+from glyd_gpu._errors import ParameterError
+from glyd_gpu._merge import merge_modules, unmerge_modules
+from glyd_gpu._meta import LAYOUTS
+from glyd_gpu.modules import PackedModule, restore, set_exact
+
+_FROM_HUB = ("cache_dir", "force_download", "local_files_only", "revision", "subfolder", "token", "trust_remote_code")
+_SPEED_SHARE = 0.75  # of a device's free memory: where mma12 fits into it, its speed is worth 11% more bytes
+
+
+def from_pretrained(
+    name_or_path: str | os.PathLike[str],
+    *,
+    device: str | int | torch.device | None = None,
+    layout: Literal["auto", "tiered", "mma12"] = "auto",
+    exact: bool = False,
+    merge: bool = True,
+    compile: bool = True,  # noqa: A002 - what it does
+    verify: bool = False,
+    kv_cache: Literal["plain"] = "plain",
+    **hf: Any,
+) -> Any:
+    """Load a model with its weights packed, from a packed directory or a bf16 checkpoint.
+
+    Parameters
+    ----------
+    name_or_path
+        A directory, or a name of the Hugging Face hub.
+    device
+        Where the model goes; by default a CUDA device when there is one, else the CPU.
+        ``device_map`` may be given instead, as transformers takes it.
+    layout
+        Of weights that are not packed yet. "auto": "mma12" when it leaves a quarter of the device's free
+        memory, else "tiered". A packed directory has its own.
+    exact
+        Decode each layer and multiply as torch does: logits have the bits of the bf16 model's.
+    merge
+        Run q, k, v and gate, up as one product each; not with ``exact``.
+    compile
+        Let ``generate`` compile the model on CUDA, with a static cache; ``GLYD_COMPILE=0`` turns it off.
+    verify
+        Check every byte of a packed directory first.
+    kv_cache
+        "plain".
+    **hf
+        For transformers' ``from_pretrained``.
+
+    Returns
+    -------
+    transformers.PreTrainedModel
+        The model that transformers makes; `glyd_gpu.report` says what is packed.
+
+    Raises
+    ------
+    ParameterError
+        The checkpoint is no bf16 one (the message says what to do), or an argument is outside its range.
+    FormatError
+        The checkpoint is damaged.
+    """
+    import transformers  # noqa: PLC0415 - seconds
+    from transformers import AutoConfig  # noqa: PLC0415
+
+    from glyd_gpu.integrations.transformers import GlydConfig  # noqa: PLC0415
+
+    path = os.fspath(name_or_path)
+    if kv_cache != "plain":
+        raise ParameterError(f"kv_cache must be 'plain', not {kv_cache!r}: packed caches are not there yet")
+    if layout != "auto" and layout not in LAYOUTS:
+        raise ParameterError(f"layout must be one of auto, {', '.join(LAYOUTS)}; not {layout!r}")
+    if device is not None and "device_map" in hf:
+        raise ParameterError("give device or device_map, not both")
+    config = hf.pop("config", None)
+    if config is None:
+        config = AutoConfig.from_pretrained(path, **{key: hf[key] for key in _FROM_HUB if key in hf})
+    found = getattr(config, "quantization_config", None)
+    method = found.get("quant_method") if isinstance(found, dict) else getattr(found, "quant_method", None)
+    if found is not None and method != "glyd":
+        raise ParameterError(f"{path} is quantized ({method}): load the bf16 checkpoint that it was made from")
+    if verify:
+        _verify(path, packed=found is not None)
+    target = _device(device)
+    if "device_map" not in hf and target.type != "cpu":
+        hf["device_map"] = {"": target}
+    if found is None:
+        hf["quantization_config"] = GlydConfig(layout=_choose(path, layout, target, hf))
+    elif layout not in {"auto", _layout_of(found)}:
+        raise ParameterError(
+            f"{path} is packed as {_layout_of(found)}: load it so, or pack its original with layout={layout!r}"
+        )
+    model = _class_for(transformers, config, hf).from_pretrained(path, config=config, **hf)
+    set_exact(model, exact)
+    if merge and not exact:
+        merge_modules(model)
+    if compile and os.environ.get("GLYD_COMPILE") != "0" and _is_cuda(model) and model.can_generate():
+        model.generation_config.cache_implementation = "static"
+    return model
+
+
+def _verify(path: str, *, packed: bool) -> None:
+    if not packed or not os.path.isdir(path):
+        raise ParameterError(f"verify=True is for packed directories; {path} is none")
+    glyd_codec.verify_model(path)
+
+
+def _device(device: str | int | torch.device | None) -> torch.device:
+    if device is None:
+        return torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
+    return torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
+
+
+def _is_cuda(model: Any) -> bool:
+    return all(parameter.device.type == "cuda" for parameter in model.parameters())
+
+
+def _layout_of(found: Any) -> str:
+    return str(found.get("layout") if isinstance(found, dict) else found.layout)
+
+
+def _class_for(transformers: Any, config: Any, hf: dict[str, Any]) -> Any:
+    """Return the class that the checkpoint names, else the one for language models."""
+    names = getattr(config, "architectures", None) or ()
+    found = getattr(transformers, names[0], None) if names and not hf.get("trust_remote_code") else None
+    return transformers.AutoModelForCausalLM if found is None else found
+
+
+def _choose(path: str, layout: str, device: torch.device, hf: dict[str, Any]) -> str:
+    """Return the layout for weights that are packed as they load."""
+    if layout != "auto":
+        return layout
+    if not os.path.isdir(path) or isinstance(hf.get("device_map"), str):
+        return "tiered"
+    names = [entry.path for entry in os.scandir(path) if entry.name.endswith(".safetensors")]
+    nbytes = sum(os.path.getsize(name) for name in names) * 3 // 4
+    if device.type == "cuda":
+        free = torch.cuda.mem_get_info(device)[0]
+    else:
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return "mma12" if nbytes <= _SPEED_SHARE * free else "tiered"
+
+
+def save_pretrained(model: Any, path: str | os.PathLike[str], **hf: Any) -> None:
+    """Save a packed model: the packs of the original tensors, so that no weight is packed again.
+
+    Parameters
+    ----------
+    model
+        Of `from_pretrained`.
+    path
+        A directory.
+    **hf
+        For transformers' ``save_pretrained``.
+
+    Raises
+    ------
+    ParameterError
+        The model is not packed.
+    """
+    from glyd_gpu.integrations.transformers import owner  # noqa: PLC0415
+
+    if owner(model) is None:
+        raise ParameterError("the model is not packed: model.save_pretrained(path), then glyd.pack_model(path, out)")
+    generation = getattr(model, "generation_config", None)
+    cache = getattr(generation, "cache_implementation", None)
+    if generation is not None:
+        generation.cache_implementation = None
+    try:
+        model.save_pretrained(os.fspath(path), **hf)
+    finally:
+        if generation is not None:
+            generation.cache_implementation = cache
+
+
+def unpack_modules(model: nn.Module) -> None:
+    """Give every packed module its bf16 parameters back, in place."""
+    memo: dict[Any, nn.Parameter] = {}
+    for module in list(model.modules()):
+        if isinstance(module, PackedModule):
+            restore(module, memo)
+
+
+def dequantize(model: Any) -> Any:
+    """Unpack a model in place: ordinary modules with bf16 weights, bit for bit those that were packed.
+
+    Parameters
+    ----------
+    model
+        Of `from_pretrained`, or any model with packed modules.
+
+    Returns
+    -------
+    transformers.PreTrainedModel
+        The same model.
+    """
+    from glyd_gpu.integrations.transformers import owner  # noqa: PLC0415
+
+    unpack_modules(model)
+    tied = getattr(model, "all_tied_weights_keys", None)
+    if tied:
+        model.all_tied_weights_keys = {t.removesuffix("_packed"): s.removesuffix("_packed") for t, s in tied.items()}
+    quantizer = owner(model)
+    if quantizer is not None:
+        kept = getattr(model, "glyd_conversions", None)
+        quantizer.remove_quantization_config(model)
+        if kept is not None:
+            model._weight_conversions = kept
+            del model.glyd_conversions
+    return model
+
+
+@dataclass(frozen=True)
+class Report:
+    """What of a model is packed.
+
+    Attributes
+    ----------
+    n_weights, nbytes
+        Packed weights, and the bytes of their packs.
+    plain_nbytes
+        Bytes of all other parameters.
+    layouts
+        Packed weights by layout.
+    plain
+        Parameters that are not packed, with the reason.
+    """
+
+    n_weights: int
+    nbytes: int
+    plain_nbytes: int
+    layouts: dict[str, int]
+    plain: dict[str, str]
+
+    @property
+    def bits_per_weight(self) -> float:
+        """Bits of a packed weight, all that a pack needs included; 0.0 without any."""
+        return 8 * self.nbytes / self.n_weights if self.n_weights else 0.0
+
+
+def report(model: nn.Module) -> Report:
+    """Say what of a model is packed, and why the rest is not.
+
+    Parameters
+    ----------
+    model
+        Any.
+    """
+    names = {number: name for name, number in LAYOUTS.items()}
+    layouts: Counter[str] = Counter()
+    plain: dict[str, str] = {}
+    seen: set[int] = set()
+    n_weights = nbytes = plain_nbytes = 0
+    for path, module in model.named_modules():
+        for name, parameter in module.named_parameters(recurse=False):
+            if id(parameter) in seen:
+                continue
+            seen.add(id(parameter))
+            full = f"{path}.{name}" if path else name
+            own = name.removesuffix("_packed")
+            if not isinstance(module, PackedModule) or own not in module.glyd_tensors:
+                plain[full] = _reason(parameter)
+                plain_nbytes += parameter.numel() * parameter.element_size()
+                continue
+            tensor = module.glyd_tensors[own]
+            for piece in tensor.pieces:
+                if piece.meta is None:
+                    plain[f"{full.removesuffix('_packed')} ({piece.source})"] = "packing does not pay"
+                    plain_nbytes += piece.nbytes
+                else:
+                    layouts[names[piece.meta[0]]] += piece.rows * tensor.cols
+                    n_weights += piece.rows * tensor.cols
+                    nbytes += piece.nbytes
+    return Report(n_weights, nbytes, plain_nbytes, dict(layouts), plain)
+
+
+def _reason(parameter: torch.Tensor) -> str:
+    if parameter.dtype != torch.bfloat16:
+        return f"{str(parameter.dtype).removeprefix('torch.')}, not bf16"
+    if parameter.dim() < 2 or parameter.dim() > 3:
+        return f"{parameter.dim()} dimension{'s' * (parameter.dim() != 1)}"
+    return "packing does not pay"
+
+
+__all__ = ["Report", "dequantize", "from_pretrained", "report", "save_pretrained", "unmerge_modules"]

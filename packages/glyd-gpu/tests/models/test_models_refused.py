@@ -1,0 +1,128 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""What cannot be loaded packed is refused with what to do, and nothing is half loaded."""
+
+import json
+import shutil
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+import glyd
+import glyd_gpu
+
+
+def saved(made, path, change):
+    model = AutoModelForCausalLM.from_pretrained(made.plain)
+    change(model)
+    model.save_pretrained(path)
+    return path
+
+
+def test_fp16(checkpoint, tmp_path):
+    path = saved(checkpoint("llama"), tmp_path / "fp16", lambda model: model.to(torch.float16))
+    with pytest.raises(glyd.ParameterError, match=r"is fp16.*model\.to\(torch\.bfloat16\)"):
+        glyd_gpu.from_pretrained(path, device="cpu")
+
+
+def test_fp32_that_is_bf16(checkpoint, tmp_path):
+    made = checkpoint("llama")
+    path = saved(made, tmp_path / "fp32", lambda model: model.to(torch.float32))
+    model = glyd_gpu.from_pretrained(path, device="cpu", exact=True)
+    assert torch.equal(made.compute(model), made.logits)
+    assert model.dtype == torch.bfloat16
+
+
+def test_fp32(checkpoint, tmp_path):
+    def change(model):
+        model.to(torch.float32)
+        model.model.layers[1].mlp.up_proj.weight.data[7, 9] = 1 / 3
+
+    path = saved(checkpoint("llama"), tmp_path / "fp32", change)
+    with pytest.raises(glyd.ParameterError, match=r"layers\.1\.mlp\.up_proj\.weight is fp32.*0\.333"):
+        glyd_gpu.from_pretrained(path, device="cpu")
+
+
+def test_quantized(checkpoint, tmp_path):
+    path = saved(checkpoint("llama"), tmp_path / "quantized", lambda model: None)
+    config = json.loads((path / "config.json").read_text())
+    config["quantization_config"] = {"quant_method": "gptq", "bits": 4}
+    (path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(glyd.ParameterError, match=r"quantized \(gptq\).*bf16 checkpoint"):
+        glyd_gpu.from_pretrained(path, device="cpu")
+
+
+def test_fp8_weights(checkpoint, tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    path = saved(checkpoint("llama"), tmp_path / "fp8", lambda model: None)
+    tensors = load_file(path / "model.safetensors")
+    key = "model.layers.0.mlp.up_proj.weight"
+    save_file(tensors | {key: tensors[key].to(torch.float8_e4m3fn)}, path / "model.safetensors", {"format": "pt"})
+    with pytest.raises(glyd.ParameterError, match="F8_E4M3: a quantized checkpoint"):
+        glyd_gpu.from_pretrained(path, device="cpu")
+
+
+def test_arguments(checkpoint):
+    made = checkpoint("llama")
+    with pytest.raises(glyd.ParameterError, match="kv_cache must be 'plain', not 'packed'"):
+        glyd_gpu.from_pretrained(made.packed, kv_cache="packed")
+    with pytest.raises(glyd.ParameterError, match="layout must be one of auto, mma12, tiered; not 'int4'"):
+        glyd_gpu.from_pretrained(made.packed, layout="int4")
+    with pytest.raises(glyd.ParameterError, match="packed as tiered"):
+        glyd_gpu.from_pretrained(made.packed, layout="mma12", device="cpu")
+    with pytest.raises(glyd.ParameterError, match="device or device_map"):
+        glyd_gpu.from_pretrained(made.packed, device="cpu", device_map="auto")
+    with pytest.raises(glyd.ParameterError, match="cannot be loaded as fp16"):
+        AutoModelForCausalLM.from_pretrained(made.packed, dtype=torch.float16)
+    with pytest.raises(glyd.ParameterError, match="verify=True is for packed"):
+        glyd_gpu.from_pretrained(made.plain, verify=True, device="cpu")
+    with pytest.raises(glyd.ParameterError, match="not packed"):
+        glyd_gpu.save_pretrained(AutoModelForCausalLM.from_pretrained(made.plain), "nowhere")
+
+
+def test_newer_version(checkpoint, tmp_path):
+    path = tmp_path / "newer"
+    shutil.copytree(checkpoint("llama").packed, path)
+    config = json.loads((path / "config.json").read_text())
+    config["quantization_config"]["version"] = 2
+    (path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(glyd.UnsupportedVersionError, match=r"version 2.*update"):
+        AutoModelForCausalLM.from_pretrained(path)
+
+
+@pytest.mark.parametrize("damage", ["header", "cut", "magic", "pack header", "manifest"])
+def test_damaged(checkpoint, tmp_path, damage):
+    path = tmp_path / "damaged"
+    shutil.copytree(checkpoint("llama").packed, path)
+    file = path / "model.safetensors"
+    data = bytearray(file.read_bytes())
+    start = 8 + int.from_bytes(data[:8], "little")
+    if damage == "header":
+        data[:8] = (1 << 60).to_bytes(8, "little")
+    elif damage == "cut":
+        del data[-100:]
+    elif damage == "magic":
+        data[start] ^= 1
+    elif damage == "pack header":
+        data[start + 9] ^= 1  # rows
+    else:
+        (path / "glyd.json").write_text('{"tensors": 3}')
+    file.write_bytes(data)
+    with pytest.raises((glyd.FormatError, OSError), match=r"safetensors|glyd\.json"):
+        glyd_gpu.from_pretrained(path, device="cpu")
+
+
+def test_pack_of_another_shape(checkpoint, tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    path = tmp_path / "swapped"
+    shutil.copytree(checkpoint("llama").packed, path)
+    (path / "glyd.json").unlink()  # transformers' own download does not have it
+    tensors = load_file(path / "model.safetensors")
+    up, down = (f"model.layers.0.mlp.{name}_proj.weight_packed" for name in ("up", "down"))
+    tensors[up], tensors[down] = tensors[down], tensors[up]
+    save_file(tensors, path / "model.safetensors", {"format": "pt"})
+    with pytest.raises(glyd.FormatError, match=r"down_proj\.weight_packed is \(256, 128\).*\(128, 256\)"):
+        glyd_gpu.from_pretrained(path, device="cpu")
