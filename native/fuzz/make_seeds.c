@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "glyd/glyd.h"
+#include "glyd/weights.h"
 
 static uint8_t content[6000];
 static uint8_t frame[100000];
@@ -36,6 +37,29 @@ static void fill_content(int kind) {
     default: content[i] = 'x'; break;
     }
   }
+}
+
+/* Packs of weights around 2^-6, with exceptions, a row of zeros and rows that fill no row block. */
+static int save_packs(void) {
+  static uint8_t work[1 << 17];
+  static uint16_t weights[61 * 128];
+  uint64_t v = 1;
+  int ok = 1;
+  for (size_t i = 0; i < sizeof weights / 2; i++) {
+    v = v * 6364136223846793005u + 1442695040888963407u;
+    const unsigned r = (unsigned)(v >> 40);
+    const unsigned down = (unsigned)__builtin_ctz(r | 1u << 13); /* as exponents fall: half, a quarter, ... */
+    weights[i] = (uint16_t)((r >> 8 & 0x807F) | (121 - down) << 7);
+    if (i % 300 == 7) weights[i] = (uint16_t)r;
+    if (i / 128 == 5) weights[i] = 0;
+  }
+  for (int layout = GLYD_WEIGHTS_MMA12; layout <= GLYD_WEIGHTS_TIERED; layout++) {
+    const glyd_weights_shape shape = {layout, 61, 128};
+    size_t size = 0;
+    ok &= glyd_weights_pack(frame, sizeof frame, &shape, weights, work, sizeof work, 0, &size) == GLYD_OK && size > 0;
+    ok &= save(layout == GLYD_WEIGHTS_MMA12 ? "weights-mma12.pack" : "weights-tiered.pack", size);
+  }
+  return ok;
 }
 
 int main(int argc, char **argv) {
@@ -77,5 +101,6 @@ int main(int argc, char **argv) {
   memcpy(frame + out.pos + 16, &check, 4);
   memcpy(frame + out.pos + 20, "abc", 3);
   ok &= save("stream-empty-skippable.glyd", out.pos + 23);
+  ok &= save_packs();
   return !ok;
 }
