@@ -25,6 +25,7 @@ UNITS = (
     "huffman",
     "match",
     "weights",
+    "fields",
     "record",
     "base",
     "block",

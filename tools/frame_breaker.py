@@ -15,6 +15,7 @@ from typing import Any, Final
 import frame_writer as w
 from block_breaker import A, Case, block_cases, good, plain_cases
 from coded_breaker import carried_cases, coded_cases, far_cases, plane_cases
+from fields_breaker import fields_cases, piece_cases
 from frame_writer import Segment, extension, frame, raw, skippable
 
 HELLO: Final = [raw(b"hello world")]
@@ -172,6 +173,8 @@ GROUPS: Final[tuple[Callable[[], Iterator[Case]], ...]] = (
     carried_cases,
     far_cases,
     plane_cases,
+    piece_cases,
+    fields_cases,
 )
 
 

@@ -17,7 +17,7 @@ from reference_xxh3 import xxh3_64
 
 FRAME_MAGIC: Final = bytes.fromhex("9D474C59")
 SKIPPABLE_MAGIC: Final = bytes.fromhex("9D474C53")
-RAW, FILL, LZ = 1, 2, 3
+RAW, FILL, LZ, WEIGHTS = 1, 2, 3, 6
 CHECK_SIZES: Final = (0, 4, 8, 8)
 CODE_BITS_MAX: Final = 11
 
@@ -189,6 +189,12 @@ def skippable(data: bytes, tag: int = 0, *, size: int | None = None, check_xor: 
     """Return a skippable frame."""
     out = SKIPPABLE_MAGIC + struct.pack("<IQ", tag, len(data) if size is None else size)
     return out + bytes([check(out)[0] ^ check_xor]) + check(out)[1:] + data
+
+
+def piece(piece_type: int, content_size: int, body: bytes, *, body_size: int | None = None) -> bytes:
+    """Return a piece of a weights segment."""
+    size = len(body) if body_size is None else body_size
+    return bytes([piece_type]) + varint(content_size) + varint(size) + body
 
 
 # ---- blocks ----------------------------------------------------------------

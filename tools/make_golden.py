@@ -14,11 +14,13 @@ here may add to them, never alter what is there.
 from __future__ import annotations
 
 import random
+import struct
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from fields_generator import valid_weights_frame
 from frame_breaker import cases
 from frame_generator import valid_stream
 from reference_bytes import FormatError
@@ -55,14 +57,15 @@ def rules() -> Iterator[tuple[str, bytes]]:
 
 def generated() -> Iterator[tuple[str, bytes]]:
     """Return the first generated streams that are small."""
-    n_files = 0
-    for seed in range(1000):
-        data, _ = valid_stream(random.Random(seed))  # noqa: S311 -- test data
-        if 200 <= len(data) <= FILE_MAX:
-            yield f"generated/{seed:03}.glyd", data
-            n_files += 1
-        if n_files == GENERATED:
-            return
+    for prefix, make in (("", valid_stream), ("weights-", valid_weights_frame)):
+        n_files = 0
+        for seed in range(1000):
+            data, _ = make(random.Random(seed))  # noqa: S311 -- test data
+            if 200 <= len(data) <= FILE_MAX:
+                yield f"generated/{prefix}{seed:03}.glyd", data
+                n_files += 1
+            if n_files == GENERATED:
+                break
 
 
 def sample(size: int, seed: int) -> bytes:
@@ -83,6 +86,17 @@ def sample(size: int, seed: int) -> bytes:
     return bytes(out[:size])
 
 
+def model(size: int) -> bytes:
+    """Return a file that starts like safetensors and holds bf16 numbers, Q8_0 blocks and words."""
+    rng = random.Random(size)  # noqa: S311 -- test data
+    out = bytearray((24).to_bytes(8, "little") + b'{"a":{"dtype":"BF16"}}  ')
+    while len(out) < size // 2:
+        out += struct.pack("<f", rng.gauss(0, 0.02))[2:]
+    while len(out) < size - size // 8:
+        out += struct.pack("<e", 0.001 + rng.random() / 1000) + rng.randbytes(32)
+    return bytes(out) + sample(size - len(out), 7)
+
+
 def encoded() -> Iterator[tuple[str, bytes]]:
     """Return frames that the library writes."""
     import glyd  # noqa: PLC0415 -- the other parts do without
@@ -94,6 +108,8 @@ def encoded() -> Iterator[tuple[str, bytes]]:
         yield f"encoded/{level}-unchecked.glyd", glyd.compress(sample(3000, 2), level, checksum=False)
         yield f"encoded/{level}-noise.glyd", glyd.compress(random.Random(3).randbytes(500), level)  # noqa: S311
         yield f"encoded/{level}-run.glyd", glyd.compress(b"r" * 300_000, level)
+        yield f"encoded/{level}-weights.glyd", glyd.compress(model(20_000), level)
+        yield f"encoded/{level}-weights-segments.glyd", glyd.compress(model(6000), level, segment_size=1 << 11)
         yield f"encoded/{level}-far.glyd", glyd.compress(sample(2000, 4) + bytes(100_000) + sample(2000, 4), level)
         writer = glyd.Compressor(level)
         data = writer.compress(sample(2500, 5)) + writer.compress(sample(2500, 6)) + writer.flush()

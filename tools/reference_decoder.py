@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
 """Decode glyd frames slowly and strictly: a second reader, written from the format pages alone.
 
-It follows docs/format.md, native/src/block/spec.md and native/src/huffman/spec.md in their order, shares
+It follows docs/format.md and the spec.md of native/src/block, huffman and fields in their order, shares
 nothing with the library and refuses whatever breaks a *must* that a reader can see. Tests hold the two
 against each other; whoever writes another decoder can start here.
 
@@ -19,6 +19,7 @@ from typing import Final
 
 from reference_blocks import decode_lz
 from reference_bytes import Bytes, FormatError, unzigzag
+from reference_fields import decode_weights
 from reference_xxh3 import xxh3_64
 
 FRAME_MAGIC: Final = bytes.fromhex("9D474C59")
@@ -79,7 +80,7 @@ def memory_code_for(segment_max: int, content_size: int | None) -> int:
 
 def decode_segment(source: Bytes, kind: int, header: Header, left: int | None) -> bytes:
     """Decode a segment whose kind has been read."""
-    if kind not in {1, 2, 3}:
+    if kind not in {1, 2, 3, 6}:
         raise FormatError("feature", source.at - 1, f"segment kind {kind}")
     size = source.varint("segment content size")
     source.require(1 <= size <= header.segment_max, f"segment of {size} bytes, at most {header.segment_max} expected")
@@ -94,8 +95,10 @@ def decode_segment(source: Bytes, kind: int, header: Header, left: int | None) -
         content = payload.take(size, "raw payload")
     elif kind == 2:
         content = payload.take(1, "fill payload") * size
-    else:
+    elif kind == 3:
         content = decode_lz(payload, size)
+    else:
+        content = decode_weights(payload, size)
     if header.check_size and check != xxh3_64(content) % (1 << (8 * header.check_size)):
         raise FormatError("checksum", source.at, f"content does not match its check {check:#x}")
     return content

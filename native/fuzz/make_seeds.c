@@ -80,6 +80,27 @@ int main(int argc, char **argv) {
       ok &= save(name, size);
     }
   }
+  /* Models: words, then numbers whose high byte takes few values. */
+  for (int level = GLYD_LEVEL_TURBO; level <= GLYD_LEVEL_MAX; level += 3) {
+    glyd_params params;
+    glyd_params_init(&params, level);
+    params.weights = GLYD_WEIGHTS_ON;
+    static const int widths[] = {2, 4, 34};
+    for (size_t w = 0; w < 3; w++) {
+      const int width = widths[w];
+      fill_content(3);
+      for (size_t i = 0; i < sizeof content; i++) {
+        if (i < 300) content[i] = (uint8_t) "{\"name\": \"tensor\"}"[i % 19];
+        if (i >= 300 && i % (size_t)width == (width == 34 ? 1u : (size_t)width - 1))
+          content[i] = (uint8_t)(60 + content[i] % 5);
+      }
+      size_t size;
+      char name[40];
+      (void)snprintf(name, sizeof name, "weights%d-level%d.glyd", width, level);
+      ok &= glyd_compress(frame, sizeof frame, content, sizeof content, &params, &size) == GLYD_OK;
+      ok &= save(name, size);
+    }
+  }
   /* A stream of unknown size with flushes, then an empty frame and a skippable one. */
   glyd_params params;
   glyd_cctx *ctx;

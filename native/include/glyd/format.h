@@ -41,6 +41,12 @@
 /* extension records; odd ones are required */
 #define GLYD_RECORD_BASE 1
 #define GLYD_RECORD_BASE_MAX 26 /* bytes: id 16, size of the base as a varint */
+#define GLYD_KIND_WEIGHTS 6
+
+/* piece types inside a GLYD_KIND_WEIGHTS segment */
+#define GLYD_PIECE_RAW 0
+#define GLYD_PIECE_LZ 1
+#define GLYD_PIECE_FIELDS 2
 
 /* block types inside a GLYD_KIND_LZ segment */
 #define GLYD_BLOCK_RAW 0

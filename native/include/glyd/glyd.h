@@ -71,6 +71,10 @@ typedef struct glyd_allocator {
 
 /* Older content that frames are stored against: glyd/base.h. */
 typedef struct glyd_base glyd_base;
+/* When tensors and other arrays of numbers are split into their fields. */
+#define GLYD_WEIGHTS_OFF 0
+#define GLYD_WEIGHTS_AUTO 1 /* content that starts like a model: safetensors, GGUF, PyTorch, NumPy */
+#define GLYD_WEIGHTS_ON 2   /* wherever it gains, whatever the content starts with */
 
 typedef struct glyd_params {
   int level;                /* GLYD_LEVEL_TURBO … GLYD_LEVEL_MAX */
@@ -79,6 +83,7 @@ typedef struct glyd_params {
   int long_distance;        /* 1: matches reach over a 128 MiB segment (level max) */
   uint64_t segment_size;    /* content bytes a segment, 2^10 … 2^30; 0: 4 MiB (max: 8, base: 16) or less, balanced */
   uint64_t content_size;    /* streaming only: exact total, or GLYD_SIZE_UNKNOWN */
+  int weights;              /* GLYD_WEIGHTS_* */
   int cpu;                  /* GLYD_CPU_CHOICE_*: which code variants (for tests; same bytes) */
   const glyd_base *base;    /* NULL, or an indexed base to store against; it must outlive the use of params */
   glyd_allocator allocator; /* zeros: malloc and free */

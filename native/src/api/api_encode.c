@@ -9,7 +9,8 @@
 #include "glyd/glyd.h"
 
 void glyd_params_init(glyd_params *params, int level) {
-  *params = (glyd_params){.level = level, .threads = 1, .checksum = 1, .content_size = GLYD_SIZE_UNKNOWN};
+  *params = (glyd_params){
+      .level = level, .threads = 1, .checksum = 1, .content_size = GLYD_SIZE_UNKNOWN, .weights = GLYD_WEIGHTS_AUTO};
 }
 
 glyd_status glyd_base_index(glyd_base *base) { return glyd_base_map_build(base); }

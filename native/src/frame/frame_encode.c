@@ -163,6 +163,7 @@ glyd_status glyd_frame_encode(uint8_t *out, size_t cap, const uint8_t *in, size_
   *out_len = 0;
   glyd_status status = glyd_plan_encode(&j.plan, params, len);
   if (status) return status;
+  glyd_plan_encode_weights(&j.plan, in, len);
   uint8_t header[GLYD_HEADER_ENCODE_MAX];
   if (!append(&j, header, glyd_header_encode_frame(&j.plan, header))) return GLYD_E_BUFFER;
   if (len == 0) {

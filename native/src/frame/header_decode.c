@@ -179,6 +179,10 @@ glyd_status glyd_header_decode_frame(const uint8_t *in, size_t len, glyd_frame_i
   return GLYD_OK;
 }
 
+static int kind_known(int kind) {
+  return (kind >= GLYD_KIND_RAW && kind <= GLYD_KIND_LZ) || kind == GLYD_KIND_BASE || kind == GLYD_KIND_WEIGHTS;
+}
+
 glyd_status glyd_header_decode_segment(const uint8_t *in, size_t len, const glyd_frame_info *frame,
                                        glyd_segment_info *segment, glyd_error *error) {
   *segment = (glyd_segment_info){.kind = GLYD_KIND_END};
@@ -189,8 +193,7 @@ glyd_status glyd_header_decode_segment(const uint8_t *in, size_t len, const glyd
     segment->header_size = 1;
     return GLYD_OK;
   }
-  if (kind > GLYD_KIND_LZ && kind != GLYD_KIND_BASE)
-    return glyd_frame_fail(error, GLYD_E_FEATURE, 0, GLYD_KIND_LZ, (uint64_t)kind);
+  if (!kind_known(kind)) return glyd_frame_fail(error, GLYD_E_FEATURE, 0, GLYD_KIND_LZ, (uint64_t)kind);
   if (kind == GLYD_KIND_BASE && !frame->has_base)
     return glyd_frame_fail(error, GLYD_E_CORRUPT, 0, GLYD_KIND_LZ, (uint64_t)kind);
 

@@ -7,6 +7,7 @@
 #include "common/alloc.h"
 #include "common/cpu.h"
 #include "common/thread.h"
+#include "fields/fields_choose_encode.h"
 #include "frame/frame_common.h"
 
 #define SEGMENT_GRAIN ((uint64_t)4 << 10)
@@ -16,6 +17,7 @@ static int params_valid(const glyd_params *params) {
   if (!params || params->level < GLYD_LEVEL_TURBO || params->level > GLYD_LEVEL_MAX) return 0;
   if (params->threads < 0 || params->cpu < GLYD_CPU_CHOICE_BEST || params->cpu > GLYD_CPU_CHOICE_AVX2) return 0;
   if ((params->checksum & ~1) || (params->long_distance & ~1)) return 0;
+  if (params->weights < GLYD_WEIGHTS_OFF || params->weights > GLYD_WEIGHTS_ON) return 0;
   if (params->long_distance && params->level != GLYD_LEVEL_MAX) return 0;
   const uint64_t size = params->segment_size;
   if (size != 0 && (size < (1u << GLYD_SEGMENT_LOG_MIN) || size > (1u << GLYD_SEGMENT_LOG_MAX))) return 0;
@@ -57,6 +59,7 @@ glyd_status glyd_plan_encode(glyd_plan *plan, const glyd_params *params, uint64_
       .level = params->level,
       .threads = glyd_thread_count(params->threads),
       .check = check,
+      .weights = params->weights,
       .has_trailer = !(known && content_size <= segment),
       .segment_log = segment_log_of(content_size < segment ? content_size : segment),
       .segment_size = segment,
@@ -69,4 +72,11 @@ glyd_status glyd_plan_encode(glyd_plan *plan, const glyd_params *params, uint64_
       .allocator = params->allocator,
   };
   return GLYD_OK;
+}
+
+void glyd_plan_encode_weights(glyd_plan *plan, const uint8_t *in, size_t len) {
+  if (plan->weights != GLYD_WEIGHTS_AUTO) return;
+  /* one segment is all that a stream has at hand */
+  const size_t first = len < plan->segment_size ? len : (size_t)plan->segment_size;
+  plan->weights = glyd_fields_sniff(in, first) ? GLYD_WEIGHTS_ON : GLYD_WEIGHTS_OFF;
 }

@@ -22,6 +22,7 @@ typedef struct glyd_plan {
   int threads; /* 1 … GLYD_THREADS_MAX */
   int check;   /* GLYD_CHECK_* */
   int has_trailer;
+  int weights; /* GLYD_WEIGHTS_*; AUTO until the content has been looked at */
   unsigned segment_log;
   uint64_t segment_size; /* content bytes of every segment but the last and those before a flush */
   uint64_t content_size; /* or GLYD_SIZE_UNKNOWN */
@@ -32,5 +33,9 @@ typedef struct glyd_plan {
 
 /* PARAMETER when params (may be NULL) or content_size are outside their ranges. */
 glyd_status glyd_plan_encode(glyd_plan *plan, const glyd_params *params, uint64_t content_size);
+
+/* Decide plan->weights, if it is AUTO, from the first bytes of the content: in
+ * holds all of it, or at least the first segment. */
+void glyd_plan_encode_weights(glyd_plan *plan, const uint8_t *in, size_t len);
 
 #endif

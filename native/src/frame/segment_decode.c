@@ -8,10 +8,12 @@
 #include "common/mem.h"
 #include "frame/frame_common.h"
 #include "segment/segment_base_decode.h"
+#include "segment/segment_weights_decode.h"
 
+/* LZ and weights: one size, as a workspace serves segment after segment. */
 uint64_t glyd_segment_decode_workspace(int kind, uint64_t content_size) {
   if (kind == GLYD_KIND_BASE) return glyd_segment_base_decode_workspace(content_size);
-  return kind == GLYD_KIND_LZ ? glyd_lz_decode_workspace() : 0;
+  return kind == GLYD_KIND_LZ || kind == GLYD_KIND_WEIGHTS ? glyd_segment_weights_decode_workspace() : 0;
 }
 
 static uint64_t id_start(const uint8_t *id) { return __builtin_bswap64(glyd_load64(id)); }
@@ -55,6 +57,9 @@ glyd_status glyd_segment_decode(unsigned cpu, void *workspace, const glyd_base *
     break;
   case GLYD_KIND_BASE:
     status = glyd_segment_base_decode(cpu, workspace, base, out, len, payload, (size_t)segment->payload_size);
+    break;
+  case GLYD_KIND_WEIGHTS:
+    status = glyd_segment_weights_decode(cpu, workspace, out, len, payload, (size_t)segment->payload_size, pass);
     break;
   default: status = GLYD_E_FEATURE; break;
   }

@@ -9,11 +9,13 @@
 #include "frame/frame_common.h"
 #include "frame/header_encode.h"
 #include "segment/segment_base_encode.h"
+#include "segment/segment_weights_encode.h"
 
 uint64_t glyd_segment_encode_workspace(const glyd_plan *plan) {
-  const uint64_t lz = glyd_lz_encode_workspace(&plan->lz);
+  const uint64_t own = plan->weights == GLYD_WEIGHTS_OFF ? glyd_lz_encode_workspace(&plan->lz)
+                                                         : glyd_segment_weights_encode_workspace(&plan->lz);
   const uint64_t base = plan->base ? glyd_segment_base_encode_workspace(&plan->lz) : 0;
-  return base > lz ? base : lz;
+  return base > own ? base : own;
 }
 
 /* Choose the kind and fill in payload (room for len bytes) and its size. pass
@@ -32,6 +34,12 @@ static glyd_status encode_payload(const glyd_plan *plan, void *workspace, const 
     const glyd_status status =
         glyd_segment_base_encode(&plan->lz, workspace, plan->base, in, len, payload, len - 1, size);
     if (status != GLYD_E_BUFFER && (status != GLYD_OK || *size > 0)) return status;
+  }
+  if (plan->weights == GLYD_WEIGHTS_ON) {
+    *kind = GLYD_KIND_WEIGHTS;
+    const glyd_status tried = glyd_segment_weights_encode(&plan->lz, workspace, in, len, payload, len - 1, size);
+    if (tried == GLYD_OK && *size > 0) return GLYD_OK;
+    if (tried != GLYD_OK && tried != GLYD_E_BUFFER) return tried;
   }
   *kind = GLYD_KIND_LZ;
   const glyd_status status = glyd_lz_encode(&plan->lz, workspace, in, len, payload, len - 1, size);

@@ -159,6 +159,7 @@ glyd_status glyd_stream_encode_create(glyd_cctx **ctx, const glyd_params *params
 }
 
 static void begin_frame(glyd_cctx *c) {
+  c->plan.weights = c->params.weights;
   c->content = 0;
   c->segments = 0;
   c->last_content = (uint64_t)1 << c->plan.segment_log;
@@ -232,6 +233,7 @@ static void wait_for_slot(glyd_cctx *c) {
 static glyd_status encode_batch(glyd_cctx *c) {
   batch b = {.ctx = c};
   atomic_init(&b.next, 0);
+  if (c->segments == 0) glyd_plan_encode_weights(&c->plan, c->slots[0].from, c->slots[0].len);
   const uint64_t total = (uint64_t)(c->n_full - 1) * c->plan.segment_size + c->slots[c->n_full - 1].len;
   glyd_thread_team(glyd_thread_worth(c->n_full, total, GLYD_ENCODE_GRAIN), encode_slots, &b);
   for (int i = 0; i < c->n_full; i++) {
@@ -366,8 +368,11 @@ glyd_status glyd_stream_encode_segment(glyd_cctx *ctx, uint8_t *out, size_t cap,
   const uint8_t *start;
   size_t size;
   slot *s = &ctx->slots[0];
+  glyd_plan plan = ctx->plan;
+  plan.weights = ctx->params.weights;
+  glyd_plan_encode_weights(&plan, in, len); /* of each segment: nobody knows what was before it */
   const glyd_status status =
-      glyd_segment_encode(&ctx->plan, s->workspace, in, len, s->buffer + GLYD_SEGMENT_HEADER_MAX, &start, &size);
+      glyd_segment_encode(&plan, s->workspace, in, len, s->buffer + GLYD_SEGMENT_HEADER_MAX, &start, &size);
   if (status) return status;
   if (size > cap) return GLYD_E_BUFFER;
   memcpy(out, start, size);

@@ -229,6 +229,11 @@ __attribute__((target("bmi,bmi2"))) static uint8_t *put_streams_bmi2(uint8_t *ou
 
 uint8_t *glyd_huffman_encode_plane(unsigned cpu, uint8_t *out, const uint8_t *in, size_t n, const uint32_t *counts,
                                    glyd_huffman_code *last) {
+  return glyd_huffman_encode_plane_above(cpu, out, in, n, counts, last, 5);
+}
+
+uint8_t *glyd_huffman_encode_plane_above(unsigned cpu, uint8_t *out, const uint8_t *in, size_t n,
+                                         const uint32_t *counts, glyd_huffman_code *last, unsigned gain_shift) {
   if (n == 0) {
     *out++ = 0;
     return out;
@@ -265,7 +270,7 @@ uint8_t *glyd_huffman_encode_plane(unsigned cpu, uint8_t *out, const uint8_t *in
   else
     last_fits = 0;
   coded += streams == 1 ? 1 : streams == 2 ? 4 : GLYD_HUFFMAN_SIZES_BYTES + GLYD_HUFFMAN_STREAMS;
-  if (coded + (n >> 5) + 2 >= n) { /* a gain below 3% is not worth decoding time */
+  if (coded + (n >> gain_shift) + 2 >= n) { /* too small a gain is not worth decoding time */
     out = glyd_put_varint(out, n << 2 | GLYD_PLANE_RAW);
     memcpy(out, in, n);
     return out + n;

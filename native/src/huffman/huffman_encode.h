@@ -23,9 +23,13 @@ typedef struct glyd_huffman_code {
  * how often each byte occurs, or is NULL. out has room for
  * GLYD_HUFFMAN_PLANE_BOUND(n). last is the code of the last mode-2 plane of this
  * kind, and becomes this one's if it has a table. cpu: GLYD_CPU_*; the bytes do
- * not depend on it. */
+ * not depend on it. A plane that would gain less than 3% stays raw. */
 uint8_t *glyd_huffman_encode_plane(unsigned cpu, uint8_t *out, const uint8_t *in, size_t n, const uint32_t *counts,
                                    glyd_huffman_code *last);
+
+/* The same, for a least gain of n >> gain_shift bytes. */
+uint8_t *glyd_huffman_encode_plane_above(unsigned cpu, uint8_t *out, const uint8_t *in, size_t n,
+                                         const uint32_t *counts, glyd_huffman_code *last, unsigned gain_shift);
 
 /* Code lengths, at most GLYD_HUFFMAN_BITS, for the counts (total below 2^20) of
  * at least two symbols. */

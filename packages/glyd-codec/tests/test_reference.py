@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import array
 import importlib
 import io
 import os
@@ -23,6 +24,7 @@ if not (TOOLS / "reference_decoder.py").is_file():
 
 sys.path.insert(0, str(TOOLS))
 reference = importlib.import_module("reference_decoder")
+fields_generator = importlib.import_module("fields_generator")
 writer = importlib.import_module("frame_writer")
 generator = importlib.import_module("frame_generator")
 breaker = importlib.import_module("frame_breaker")
@@ -81,11 +83,26 @@ def test_reference_reads_what_the_package_writes(level, options, tools, noise):
         assert reference.decode(tools.stream(data, level=level, **options)) == data
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_reference_reads_models(level, tools):
+    tensors = {
+        "a": ("BF16", (100, 70), tools.make_bf16(7000)),
+        "b": ("F32", (3000,), array.array("f", (random.Random(1).gauss(0, 1) for _ in range(3000))).tobytes()),
+        "c": ("I64", (900,), array.array("q", range(900)).tobytes()),
+    }
+    data = tools.make_safetensors(tensors)
+    packed = glyd.compress(data, level)
+    assert [s.kind for s in glyd.iter_segments(packed)] == ["weights"]
+    assert reference.decode(packed) == data
+    assert reference.decode(glyd.compress(data, level, segment_size=1 << 12)) == data
+
+
 def test_generated_streams():
     n_bytes = 0
     for seed in range(N_STREAMS):
-        data, content = generator.valid_stream(random.Random(seed))
-        where = f"frame_generator.valid_stream(random.Random({seed}))"
+        make = fields_generator.valid_weights_frame if seed % 4 == 3 else generator.valid_stream
+        data, content = make(random.Random(seed))
+        where = f"{make.__name__}(random.Random({seed}))"
         assert reference.decode(data) == content, where
         for read in (glyd.decompress, read_opened, lambda d: glyd.decompress(d, threads=2)):
             assert outcome(read, data) == content, where
@@ -129,7 +146,8 @@ def test_changed_payloads_are_read_alike():
     n_read = n_refused = 0
     for seed in range(N_MUTATIONS):
         rng = random.Random(seed)
-        segment = generator.lz_segment(rng, 1 << rng.choice((6, 9, 12)))
+        make = fields_generator.weights_segment if seed % 4 == 3 else generator.lz_segment
+        segment = make(rng, 1 << rng.choice((6, 9, 12)))
         segment.payload = mutate(rng, segment.payload)
         data = writer.frame([segment], known_size=True, with_trailer=False)
         want = reference_outcome(data)

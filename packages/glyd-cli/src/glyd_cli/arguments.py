@@ -59,6 +59,8 @@ class Options:
         0: one a CPU.
     memory
         Bytes a decoder may take, or None for the limit of the library.
+    weights
+        As for `glyd.compress`: "auto" or False.
     sparse
         True, False, or None to decide by the kind of the output.
     layout, revision
@@ -74,6 +76,7 @@ class Options:
     threads: int = 0
     memory: int | None = None
     checksum: bool = True
+    weights: Literal["auto", False] = "auto"
     force: bool = False
     remove: bool = False
     sparse: bool | None = None
@@ -174,6 +177,7 @@ def build_parser() -> argparse.ArgumentParser:
     add("-T", "--threads", metavar="N", type=_threads)
     add("--memory", metavar="SIZE", type=size)
     add("--no-check", dest="checksum", action="store_false")
+    add("--no-weights", dest="weights", action="store_const", const=False)
     add("--sparse", dest="sparse", action="store_true")
     add("--no-sparse", dest="sparse", action="store_false")
     add("-q", "--quiet", action="store_true")

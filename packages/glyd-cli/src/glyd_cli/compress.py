@@ -41,14 +41,22 @@ def compress(source: Source, target: Target, options: Options, job: Job) -> tupl
     small = read_all(source, SMALL_NBYTES)
     if small is None:
         return _compress_stream(source, target, options, job)
-    frame = glyd.compress(small, options.level, threads=1, checksum=options.checksum, long=options.long)
+    frame = glyd.compress(
+        small, options.level, threads=1, checksum=options.checksum, long=options.long, weights=options.weights
+    )
     job.advance(len(small))
     target.write(memoryview(frame))
     return len(small), len(frame)
 
 
 def _compress_stream(source: Source, target: Target, options: Options, job: Job) -> tuple[int, int]:
-    compressor = glyd.Compressor(options.level, threads=options.threads, checksum=options.checksum, long=options.long)
+    compressor = glyd.Compressor(
+        options.level,
+        threads=options.threads,
+        checksum=options.checksum,
+        long=options.long,
+        weights=options.weights,
+    )
     size = source.nbytes or None  # files of /proc have content and the size 0
     left = size
     if size is not None:

@@ -50,6 +50,9 @@ OPTIONS
       --memory SIZE  with -d, --test: refuse input that takes more memory to
                      read (K, M, G, T are powers of 1024; the default is 2G)
       --no-check     store no checksums: damage may then pass unnoticed
+      --no-weights   compress models (safetensors, GGUF, files of PyTorch and
+                     NumPy) like any other file: by default their numbers are
+                     split into fields, which saves a third of bf16 ones
       --sparse       with -d: leave holes for long runs of zeros. Done by itself
                      when the output is a regular file; never done to standard
                      output, which may be appending

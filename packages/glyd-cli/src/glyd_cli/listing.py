@@ -31,6 +31,8 @@ class _Listing:
     path: str
     nbytes: int
     frames: list[glyd.FrameInfo]
+    kinds: dict[str, tuple[int, int, int]]
+    """Number, stored bytes and content bytes of the segments of each kind."""
 
     @property
     def content(self) -> int:
@@ -52,6 +54,10 @@ class _Listing:
             "content_nbytes": self.content,
             "ratio": self.content / self.nbytes if self.nbytes else None,
             "n_segments": self.segments,
+            "kinds": {
+                kind: dict(zip(("n_segments", "stored_nbytes", "content_nbytes"), sums, strict=True))
+                for kind, sums in self.kinds.items()
+            },
             "frames": [dataclasses.asdict(frame) for frame in self.frames],
         }
 
@@ -76,7 +82,7 @@ def list_files(options: Options, reporter: Reporter) -> Exit:
     for path in options.files or [STDIN]:
         try:
             with open_source(path) as source:
-                listings.append(_look_into(source))
+                listings.append(_look_into(source, with_kinds=options.verb == "info"))
         except (glyd.GlydError, OSError, MemoryError) as error:
             where = error.path if isinstance(error, FileError) else "standard input" if path == STDIN else path
             reporter.error(where, describe(error))
@@ -91,23 +97,29 @@ def list_files(options: Options, reporter: Reporter) -> Exit:
     return worst
 
 
-def _look_into(source: Source) -> _Listing:
+def _look_into(source: Source, *, with_kinds: bool) -> _Listing:
     if source.is_regular:
         with os.fdopen(os.dup(source.fd), "rb", buffering=0) as file:
-            return _listing(source, file)
+            return _listing(source, file, with_kinds=with_kinds)
     # the index is at the end: a pipe has to be kept until then, on disk, not in memory
     with tempfile.TemporaryFile() as file:
         chunk = memoryview(bytearray(CHUNK_NBYTES))
         while n := source.readinto(chunk):
             file.write(chunk[:n])
         file.seek(0)
-        return _listing(source, file)
+        return _listing(source, file, with_kinds=with_kinds)
 
 
-def _listing(source: Source, file: Any) -> _Listing:
+def _listing(source: Source, file: Any, *, with_kinds: bool) -> _Listing:
     start = file.tell()
     frames = list(glyd.iter_frames(file))
-    return _Listing(source.name, file.seek(0, os.SEEK_END) - start, frames)
+    kinds: dict[str, tuple[int, int, int]] = {}
+    if with_kinds:  # reads the head of every segment
+        file.seek(start)
+        for segment in glyd.iter_segments(file):
+            n, stored, content = kinds.get(segment.kind, (0, 0, 0))
+            kinds[segment.kind] = (n + 1, stored + segment.stored_nbytes, content + segment.content_nbytes)
+    return _Listing(source.name, file.seek(0, os.SEEK_END) - start, frames, kinds)
 
 
 def _table(listings: list[_Listing]) -> str:
@@ -142,6 +154,8 @@ def _details(listing: _Listing) -> str:
     ratio = ratio_text(listing.content, listing.nbytes)
     sizes = f"{listing.nbytes} bytes stored, {listing.content} bytes of content ({ratio})"
     lines = [f"{shown(listing.path)}: {sizes}, {len(listing.frames)} frames, {listing.segments} segments"]
+    for kind, (n, stored, content) in sorted(listing.kinds.items()):
+        lines.append(f"  {kind}: {n} segments, {stored} bytes stored, {content} bytes of content")
     for number, frame in enumerate(listing.frames):
         if frame.is_skippable:
             lines.append(

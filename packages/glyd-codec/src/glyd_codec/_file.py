@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
     from glyd_codec._base import BaseLike
-    from glyd_codec._params import Level, Limits
+    from glyd_codec._params import Level, Limits, Weights
     from glyd_codec._source import Path
 
 _READ_BUFFER_NBYTES = 1 << 17
@@ -42,7 +42,7 @@ class GlydFile(io.BufferedIOBase):
     base
         What the frames are stored against, as for `compress` and `decompress`; kept in use
         until the object goes. `close` leaves it open.
-    level, checksum, long, segment_size
+    level, checksum, long, segment_size, weights
         For writing, as for `compress`.
     threads
         Segments to compress or decode at once; 0: one a CPU, at most 8.
@@ -84,6 +84,7 @@ class GlydFile(io.BufferedIOBase):
         checksum: bool = True,
         long: bool = False,
         segment_size: int | None = None,
+        weights: Weights = "auto",
         limits: Limits | None = None,
     ) -> None:
         if mode not in _BINARY_MODES:
@@ -100,7 +101,13 @@ class GlydFile(io.BufferedIOBase):
         compressor = None
         if not is_reading:  # before the file is made: wrong arguments must not leave one
             compressor = Compressor(
-                level, base=base, threads=threads, checksum=checksum, long=long, segment_size=segment_size
+                level,
+                base=base,
+                threads=threads,
+                checksum=checksum,
+                long=long,
+                segment_size=segment_size,
+                weights=weights,
             )
         self._owns = is_path(file)
         if self._owns:

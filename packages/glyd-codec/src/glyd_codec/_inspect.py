@@ -27,7 +27,13 @@ _CHECKS = {
     lib.GLYD_CHECK_XXH3_32: "xxh3-32",
     lib.GLYD_CHECK_XXH3_64: "xxh3-64",
 }
-_KINDS = {lib.GLYD_KIND_RAW: "raw", lib.GLYD_KIND_FILL: "fill", lib.GLYD_KIND_LZ: "lz", lib.GLYD_KIND_BASE: "base"}
+_KINDS = {
+    lib.GLYD_KIND_RAW: "raw",
+    lib.GLYD_KIND_FILL: "fill",
+    lib.GLYD_KIND_LZ: "lz",
+    lib.GLYD_KIND_BASE: "base",
+    lib.GLYD_KIND_WEIGHTS: "weights",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +100,7 @@ class SegmentInfo:
     index
         Number of the segment in its source, from 0.
     kind
-        "raw", "fill", "lz" or "base".
+        "raw", "fill", "lz", "base" or "weights".
     offset
         Byte of the input at which its header starts.
     stored_nbytes

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
     from glyd_codec._base import BaseLike
-    from glyd_codec._params import Level, Limits
+    from glyd_codec._params import Level, Limits, Weights
 
 
 def compress(
@@ -31,6 +31,7 @@ def compress(
     checksum: bool = True,
     long: bool = False,
     segment_size: int | None = None,
+    weights: Weights = "auto",
 ) -> bytes:
     """Compress data into one frame.
 
@@ -54,6 +55,9 @@ def compress(
     segment_size
         Bytes of content that are coded, and later read, on their own: 2^10 … 2^30;
         None: at most 4 MiB (level "max": 8 MiB; with a base: 16 MiB; with ``long``: 128 MiB), in pieces of equal size.
+    weights
+        Split numbers into their fields: "auto" in content that starts like a model
+        (safetensors, GGUF, a file of PyTorch or NumPy), True wherever it gains, False never.
 
     Returns
     -------
@@ -75,7 +79,9 @@ def compress(
     """
     number = check_threads(threads)
     against = native_base(base, for_writing=True)
-    params = native_params(level, number, checksum=checksum, long=long, segment_size=segment_size, base=against)
+    params = native_params(
+        level, number, checksum=checksum, long=long, segment_size=segment_size, base=against, weights=weights
+    )
     src = borrow(data)
     try:
         cap = int(lib.glyd_compress_bound(len(src), params))

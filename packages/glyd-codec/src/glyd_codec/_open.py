@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import IO, Literal, TypeAlias
 
     from glyd_codec._base import BaseLike
-    from glyd_codec._params import Level, Limits
+    from glyd_codec._params import Level, Limits, Weights
     from glyd_codec._source import Path
 
     _Binary: TypeAlias = Literal["r", "rb", "w", "wb", "x", "xb", "a", "ab"]
@@ -50,6 +50,7 @@ def open(  # noqa: A001
     checksum: bool = True,
     long: bool = False,
     segment_size: int | None = None,
+    weights: Weights = "auto",
     limits: Limits | None = None,
     encoding: None = None,
     errors: None = None,
@@ -66,6 +67,7 @@ def open(  # noqa: A001
     checksum: bool = True,
     long: bool = False,
     segment_size: int | None = None,
+    weights: Weights = "auto",
     limits: Limits | None = None,
     encoding: str | None = None,
     errors: str | None = None,
@@ -82,6 +84,7 @@ def open(  # noqa: A001
     checksum: bool = True,
     long: bool = False,
     segment_size: int | None = None,
+    weights: Weights = "auto",
     limits: Limits | None = None,
     encoding: str | None = None,
     errors: str | None = None,
@@ -97,6 +100,7 @@ def open(  # noqa: A001  the name that gzip, lzma and compression.zstd have made
     checksum: bool = True,
     long: bool = False,
     segment_size: int | None = None,
+    weights: Weights = "auto",
     limits: Limits | None = None,
     encoding: str | None = None,
     errors: str | None = None,
@@ -110,7 +114,7 @@ def open(  # noqa: A001  the name that gzip, lzma and compression.zstd have made
         Path, or binary file object.
     mode
         "r", "rb", "w", "wb", "x", "xb", "a", "ab" for bytes; "rt", "wt", "xt", "at" for text.
-    base, level, threads, checksum, long, segment_size, limits
+    base, level, threads, checksum, long, segment_size, weights, limits
         As for `GlydFile`.
     encoding, errors, newline
         For text, as for the built-in open.
@@ -140,6 +144,7 @@ def open(  # noqa: A001  the name that gzip, lzma and compression.zstd have made
         checksum=checksum,
         long=long,
         segment_size=segment_size,
+        weights=weights,
         limits=limits,
     )
     if mode not in _TEXT_MODES:

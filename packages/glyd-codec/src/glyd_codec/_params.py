@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal, TypeAlias
 
     Level: TypeAlias = Literal["turbo", "fast", "default", "max"]
+    Weights: TypeAlias = Literal["auto", True, False]
 
 _LEVEL_IDS = {
     "turbo": lib.GLYD_LEVEL_TURBO,
@@ -90,6 +91,23 @@ def level_id(level: str) -> int:
     return number
 
 
+def weights_mode(weights: Weights) -> int:
+    """Return the number of a choice about model weights.
+
+    Raises
+    ------
+    ParameterError
+        For anything but "auto", True and False.
+    """
+    if weights == "auto":
+        return int(lib.GLYD_WEIGHTS_AUTO)
+    if weights is True:
+        return int(lib.GLYD_WEIGHTS_ON)
+    if weights is False:
+        return int(lib.GLYD_WEIGHTS_OFF)
+    raise ParameterError(f"weights must be 'auto', True or False, not {weights!r}")
+
+
 def usable_cpus() -> int:
     """Return the number of CPUs that this process may use."""
     try:
@@ -126,6 +144,7 @@ def native_params(
     segment_size: int | None,
     content_size: int | None = None,
     base: Any = None,
+    weights: Weights = "auto",
 ) -> Any:
     """Return a checked ``glyd_params *``.
 
@@ -155,4 +174,5 @@ def native_params(
     params.long_distance = bool(long)
     if base:
         params.base = base  # the caller holds the handle
+    params.weights = weights_mode(weights)
     return params

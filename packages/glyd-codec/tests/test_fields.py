@@ -1,0 +1,218 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+"""Models in ordinary frames: what is split into fields, what it saves, and that every byte comes back."""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import io
+import random
+import struct
+import zipfile
+
+import pytest
+
+import glyd
+
+LEVELS = ("turbo", "fast", "default", "max")
+GGUF_BF16 = 30
+GGUF_TYPES = {GGUF_BF16: (1, 2), 1: (1, 2), 8: (32, 34), 0: (1, 4)}  # BF16, F16, Q8_0, F32: elements and bytes
+
+
+def kinds(packed):
+    return {segment.kind for segment in glyd.iter_segments(packed)}
+
+
+def gguf(tensors, align=32):
+    """Return a GGUF file of version 3: tensors is (name, dims, type, bytes)."""
+
+    def text(value):
+        return struct.pack("<Q", len(value)) + value
+
+    head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), 1)
+    head += text(b"general.architecture") + struct.pack("<I", 8) + text(b"llama")
+    data = b""
+    for name, dims, kind, content in tensors:
+        head += text(name) + struct.pack(f"<I{len(dims)}QIQ", len(dims), *dims, kind, len(data))
+        data += content + bytes(-len(content) % align)
+    return head + bytes(-len(head) % align) + data
+
+
+def q8_0(n_blocks, seed=1):
+    rng = random.Random(seed)
+    scales = struct.pack(f"<{n_blocks}e", *(0.001 + 0.001 * rng.random() for _ in range(n_blocks)))
+    return b"".join(scales[2 * i : 2 * i + 2] + rng.randbytes(32) for i in range(n_blocks))
+
+
+@pytest.fixture(scope="module")
+def bf16(tools):
+    return tools.make_bf16(40_000)
+
+
+@pytest.fixture(scope="module")
+def floats():
+    rng = random.Random(3)
+    return array.array("f", (rng.gauss(0, 1) for _ in range(20_000))).tobytes()
+
+
+@pytest.fixture(scope="module")
+def halves():
+    rng = random.Random(4)
+    return struct.pack("<40000e", *(rng.gauss(0, 0.02) for _ in range(40_000)))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_savings(level, tools, bf16, floats, halves):
+    """A third of bf16, a sixth of fp32, a tenth of fp16 at every level, threads or not, streamed or not."""
+    for dtype, shape, content, most in (
+        ("BF16", (200, 200), bf16, 0.69),
+        ("F32", (100, 200), floats, 0.86),
+        ("F16", (200, 200), halves, 0.89),
+    ):
+        data = tools.make_safetensors({"w": (dtype, shape, content)})
+        packed = glyd.compress(data, level)
+        assert kinds(packed) == {"weights"}
+        assert len(packed) < most * len(data)
+        assert glyd.decompress(packed) == data
+        assert glyd.compress(data, level, threads=2) == packed
+        streamed = tools.stream(data, level=level)
+        assert len(streamed) < most * len(data)
+        assert glyd.decompress(streamed) == data
+
+
+def test_the_choice(tools, bf16):
+    data = tools.make_safetensors({"w": ("BF16", (200, 200), bf16)})
+    assert kinds(glyd.compress(data)) == {"weights"}
+    assert "weights" not in kinds(glyd.compress(data, weights=False))
+    assert "weights" not in kinds(glyd.compress(bf16))  # does not start like a model
+    assert kinds(glyd.compress(bf16, weights=True)) == {"weights"}
+    text = b"a line of a text that is no model, %d\n" * 3000
+    assert glyd.compress(text, weights=True) == glyd.compress(text)
+    for wrong in ("on", None, 1, "Auto"):
+        with pytest.raises(glyd.ParameterError, match="weights must be"):
+            glyd.compress(data, weights=wrong)
+        with pytest.raises(glyd.ParameterError, match="weights must be"):
+            glyd.Compressor(weights=wrong)
+    with glyd.open(out := io.BytesIO(), "wb", weights=False) as file:
+        file.write(data)
+    assert "weights" not in kinds(out.getvalue())
+
+
+def test_other_containers(bf16):
+    """GGUF, zips of PyTorch and NumPy, .npy and old pickles of PyTorch."""
+    numpy_file = (
+        b"\x93NUMPY\1\0\x76\0" + b"{'descr': '<u2', 'fortran_order': False, 'shape': (40000,)}".ljust(117) + b"\n"
+    )
+    pickle = bytes.fromhex("80028a0a6cfc9c46f9206aa85019") + b"." + bf16
+    files = [gguf([(b"w", (200, 200), GGUF_BF16, bf16)]), numpy_file + bf16, pickle]
+    for first in ("archive/data.pkl", "w.npy"):
+        with zipfile.ZipFile(out := io.BytesIO(), "w") as archive:
+            archive.writestr(first, b"head")
+            archive.writestr("archive/data/0", bf16)
+        files.append(out.getvalue())
+    for data in files:
+        packed = glyd.compress(data)
+        assert len(packed) < 0.69 * len(data)
+        assert glyd.decompress(packed) == data
+    with zipfile.ZipFile(out := io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data.pkl", b"head" * 1000)
+    assert "weights" not in kinds(glyd.compress(out.getvalue()))
+
+
+def test_blocks_of_gguf():
+    """Q8_0 gains by its scales, whatever phase its blocks have in a segment."""
+    data = gguf([(b"a", (3200,), 0, bytes(100)), (b"w", (32, 20_000), 8, q8_0(20_000))])
+    for segment_size in (None, 1 << 16, 100_001):
+        packed = glyd.compress(data, segment_size=segment_size)
+        assert len(packed) < 0.99 * len(data)
+        assert glyd.decompress(packed) == data
+
+
+def test_small_models_save_too(tools):
+    """A tensor of 8 KiB already gains a quarter."""
+    data = gguf([(b"blk.0.attn_q.weight", (64, 64), GGUF_BF16, tools.make_bf16(4096))])
+    assert len(glyd.compress(data)) < 0.75 * len(data)
+
+
+def test_cut_at_every_64_bytes(tools):
+    """Case M5: a model cut anywhere is plain data."""
+    rng = random.Random(5)
+    halves = struct.pack("<512e", *(rng.gauss(0, 0.02) for _ in range(512)))
+    data = gguf(
+        [(b"h", (512,), 1, halves), (b"b", (512,), GGUF_BF16, tools.make_bf16(512)), (b"q", (960,), 8, q8_0(30))]
+    )
+    for size in range(0, len(data), 64):
+        for level in ("fast", "max"):
+            packed = glyd.compress(data[:size], level)
+            assert glyd.decompress(packed) == data[:size]
+            assert len(packed) <= size + 40
+
+
+def hostile_headers():
+    """Case M5: GGUF and safetensors headers that lie."""
+
+    def numbers(*pairs):
+        return b"".join(value.to_bytes(size, "little") for value, size in pairs)
+
+    for n_tensors in (0, 1, 1 << 63):
+        for n_keys in (0, 1, 1 << 63):
+            head = b"GGUF" + numbers((3, 4), (n_tensors, 8), (n_keys, 8))
+            yield head
+            for key_size in (0, 1 << 60):
+                yield head + numbers((key_size, 8))
+            for value_type in (4, 9, 99):
+                yield head + numbers((1, 8)) + b"k" + numbers((value_type, 4)) + numbers((9, 4), (1 << 60, 8)) * 10_000
+            for alignment in (0, 3, 1 << 30):
+                yield head + numbers((17, 8)) + b"general.alignment" + numbers((4, 4), (alignment, 4))
+            for n_dims in (0, 5, 10**6, (1 << 32) - 1):
+                for dims in ((0,), (1 << 63,), (1 << 32, 1 << 32, 2)):
+                    yield (
+                        head
+                        + numbers((1, 8))
+                        + b"w"
+                        + numbers((n_dims, 4), *((d, 8) for d in dims), (255, 4), (1 << 62, 8))
+                    )
+    for size in (2, 3, 1 << 20, 1 << 29, 1 << 30, (1 << 64) - 1):
+        for text in (b"{}", b'{"a":{"dtype":"BF16","shape":[1' + b"0" * 500, b'{"' * 20_000):
+            yield numbers((size, 8)) + text
+
+
+def test_hostile_headers(bf16):
+    for head in hostile_headers():
+        for data in (head, head + bf16[:3000]):
+            assert glyd.decompress(glyd.compress(data, "fast")) == data
+
+
+def test_odd_numbers_come_back():
+    """Every pattern of 16 bits, infinities, NaNs with payloads, and tensors that start at odd bytes."""
+    patterns = struct.pack("<65536H", *range(65536))
+    for shift in range(5):
+        data = bytes(shift) + patterns * 2 + struct.pack("<4000f", *([float("nan"), float("inf"), -0.0, 1e-45] * 1000))
+        for level in LEVELS:
+            assert glyd.decompress(glyd.compress(data, level, weights=True)) == data
+
+
+def test_seeks_in_models(tools):
+    data = tools.make_safetensors({"w": ("BF16", (1000, 500), tools.make_bf16(500_000))})
+    packed = glyd.compress(data, segment_size=1 << 16)
+    rng = random.Random(6)
+    with glyd.open(io.BytesIO(packed)) as file:
+        for _ in range(50):
+            at, size = rng.randrange(len(data)), rng.randrange(100_000)
+            file.seek(at)
+            assert file.read(size) == data[at : at + size]
+
+
+def test_damaged_models_are_refused(tools, bf16):
+    data = tools.make_safetensors({"w": ("BF16", (200, 200), bf16)})
+    packed = glyd.compress(data)
+    rng = random.Random(7)
+    for _ in range(500):
+        damaged = bytearray(packed)
+        damaged[rng.randrange(len(packed))] ^= 1 << rng.randrange(8)
+        with contextlib.suppress(glyd.FormatError):
+            assert glyd.decompress(damaged) == data  # only where a bit means nothing
+    for size in range(0, len(packed), 997):
+        with pytest.raises(glyd.FormatError):
+            glyd.decompress(packed[:size])
