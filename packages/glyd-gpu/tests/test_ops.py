@@ -227,3 +227,14 @@ def test_version_and_names():
     assert glyd_gpu.__version__
     for name in glyd_gpu.__all__:
         assert hasattr(glyd_gpu, name)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_verify_packs(layout):
+    good, meta = packed(special(190, 300), layout)
+    glyd_gpu.verify_packs({"a": (good, meta), "b": (good, meta)})
+    bad = good.clone()
+    bad[128 + 128 + 64] = 251  # a base that no row has
+    with pytest.raises(glyd_codec.CorruptDataError, match=r"layers\.3\.q: .*first in rows 64 … 127"):
+        glyd_gpu.verify_packs({"a": (good, meta), "layers.3.q": (bad, meta)})
+    torch.library.opcheck(ops.check_pack.default, (good, meta))

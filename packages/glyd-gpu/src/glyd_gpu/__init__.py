@@ -24,6 +24,7 @@ from glyd_gpu._loading import Report, dequantize, from_pretrained, report, save_
 from glyd_gpu._meta import LAYOUTS, PackedMeta
 from glyd_gpu._ops import EXACT, FAST, INVARIANT, MODES
 from glyd_gpu._packs import concat_rows, slice_cols, slice_rows
+from glyd_gpu._verify import verify_packs
 from glyd_gpu._version import __version__
 from glyd_gpu.modules import set_exact
 
@@ -50,6 +51,7 @@ __all__ = [
     "set_exact",
     "slice_cols",
     "slice_rows",
+    "verify_packs",
 ]
 
 glyd_gpu_auto.install()

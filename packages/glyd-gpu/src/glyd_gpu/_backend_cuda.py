@@ -6,7 +6,7 @@ Nothing here waits for the device but ``pack``, which must know its size.
 ``meta`` is trusted no more than a pack: the library checks that its sections
 lie inside of the tensor, and kernels clamp what they read from the pack to its
 sections. A pack that lies gives wrong values, as a checkpoint with wrong values
-does, but no access outside; `check_pack` finds it when a model is loaded.
+does, but no access outside; `verify_packs` finds it when a model is loaded.
 """
 
 from __future__ import annotations
@@ -65,6 +65,15 @@ def unpack(pack: torch.Tensor, meta: Sequence[int]) -> torch.Tensor:
     with _launch(pack.device, meta) as (known, stream):
         out = torch.empty((meta[1], meta[2]), dtype=torch.bfloat16, device=pack.device)
         call("glyd_gpu_unpack", out.data_ptr(), *_pack_args(pack), known, 0, meta[1], stream)
+    return out
+
+
+def check_rules(pack: torch.Tensor, meta: Sequence[int]) -> torch.Tensor:
+    """Return the breaches of a pack's rules [bits, first row block], int32 on the device."""
+    check_pack(pack, meta)
+    with _launch(pack.device, meta) as (known, stream):
+        out = torch.empty(2, dtype=torch.int32, device=pack.device)
+        call("glyd_gpu_check_pack", out.data_ptr(), *_pack_args(pack), known, stream)
     return out
 
 
@@ -198,5 +207,8 @@ def pack(weight: torch.Tensor, layout: int) -> torch.Tensor:
     return out
 
 
-for _name, _function in (("linear", linear), ("unpack", unpack), ("embedding", embedding), ("pack", pack)):
-    library.impl(_name, _function, "CUDA")
+library.impl("linear", linear, "CUDA")
+library.impl("unpack", unpack, "CUDA")
+library.impl("embedding", embedding, "CUDA")
+library.impl("check_pack", check_rules, "CUDA")
+library.impl("pack", pack, "CUDA")

@@ -94,6 +94,19 @@ def embedding(ids: torch.Tensor, pack: torch.Tensor, meta: Sequence[int]) -> tor
     return out.copy_(table[places].view_as(out))
 
 
+def check_rules(pack: torch.Tensor, meta: Sequence[int]) -> torch.Tensor:
+    """Return [128, first row block that the codec refuses], or zeros."""
+    check_pack(pack, meta)
+    data, known = _checked(pack, meta)
+    for block in range(known.row_blocks):
+        first = block * BLOCK_ROWS
+        try:
+            _unpack_rows(data, known, first, min(BLOCK_ROWS, known.rows - first))
+        except CorruptDataError:
+            return torch.tensor([128, block], dtype=torch.int32)
+    return torch.zeros(2, dtype=torch.int32)
+
+
 def pack(weight: torch.Tensor, layout: int) -> torch.Tensor:
     """Return the pack of a bf16 matrix, or an empty tensor when packing does not pay."""
     check_weight(weight)
@@ -111,5 +124,8 @@ def pack(weight: torch.Tensor, layout: int) -> torch.Tensor:
     return torch.frombuffer(bytearray(data), dtype=torch.uint8)
 
 
-for _name, _function in (("linear", linear), ("unpack", unpack), ("embedding", embedding), ("pack", pack)):
-    library.impl(_name, _function, "CPU")
+library.impl("linear", linear, "CPU")
+library.impl("unpack", unpack, "CPU")
+library.impl("embedding", embedding, "CPU")
+library.impl("check_pack", check_rules, "CPU")
+library.impl("pack", pack, "CPU")

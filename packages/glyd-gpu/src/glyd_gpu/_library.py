@@ -25,6 +25,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "glyd_gpu_architectures": (c_char_p, []),
     "glyd_gpu_error_text": (c_char_p, [c_int]),
     "glyd_gpu_unpack": (c_int, [c_void_p, c_void_p, c_uint64, Meta, c_int64, c_int64, c_void_p]),
+    "glyd_gpu_check_pack": (c_int, [c_void_p, c_void_p, c_uint64, Meta, c_void_p]),
     "glyd_gpu_embedding": (c_int, [c_void_p, c_void_p, c_uint64, c_int, c_void_p, c_uint64, Meta, c_void_p]),
     "glyd_gpu_linear_generic_workspace": (c_int64, [c_uint64, Meta]),
     "glyd_gpu_linear_generic": (

@@ -26,6 +26,7 @@ library.define(
 )
 library.define("unpack(Tensor pack, int[] meta) -> Tensor", tags=(torch.Tag.pt2_compliant_tag,))
 library.define("embedding(Tensor ids, Tensor pack, int[] meta) -> Tensor", tags=(torch.Tag.pt2_compliant_tag,))
+library.define("check_pack(Tensor pack, int[] meta) -> Tensor", tags=(torch.Tag.pt2_compliant_tag,))
 library.define("pack(Tensor weight, int layout) -> Tensor", tags=(torch.Tag.pt2_compliant_tag,))
 
 
@@ -122,6 +123,11 @@ def _fake_embedding(ids: torch.Tensor, pack: torch.Tensor, meta: Sequence[int]) 
     return pack.new_empty((*ids.shape, meta[2]), dtype=torch.bfloat16)
 
 
+def _fake_check_pack(pack: torch.Tensor, meta: Sequence[int]) -> torch.Tensor:
+    check_pack(pack, meta)
+    return pack.new_empty((2,), dtype=torch.int32)
+
+
 def _fake_pack(weight: torch.Tensor, layout: int) -> torch.Tensor:
     check_weight(weight)
     del layout  # its size depends on the weights
@@ -132,6 +138,7 @@ def _fake_pack(weight: torch.Tensor, layout: int) -> torch.Tensor:
 torch.library.register_fake("glyd::linear", _fake_linear, lib=library)
 torch.library.register_fake("glyd::unpack", _fake_unpack, lib=library)
 torch.library.register_fake("glyd::embedding", _fake_embedding, lib=library)
+torch.library.register_fake("glyd::check_pack", _fake_check_pack, lib=library)
 torch.library.register_fake("glyd::pack", _fake_pack, lib=library)
 
 

@@ -34,6 +34,11 @@ GLYD_GPU_API const char *glyd_gpu_error_text(int code);
 GLYD_GPU_API int glyd_gpu_unpack(void *out, const void *pack, uint64_t pack_nbytes, const int64_t *meta,
                                  int64_t first_row, int64_t n_rows, void *stream);
 
+/* Hold a pack to every rule of its specification. result: u32 [2], 0 or a bit for each kind of breach, then the first
+ * row block that has one (0x7F7F7F7F: none). */
+GLYD_GPU_API int glyd_gpu_check_pack(void *result, const void *pack, uint64_t pack_nbytes, const int64_t *meta,
+                                     void *stream);
+
 /* Rows of a table by ids [n_ids] of 4 or 8 bytes to out [n_ids, cols] bf16. An id outside of the table is a
  * device-side assert. */
 GLYD_GPU_API int glyd_gpu_embedding(void *out, const void *ids, uint64_t n_ids, int id_nbytes, const void *pack,

@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The glyd authors
  * SPDX-License-Identifier: BUSL-1.1
  *
- * A tile into shared memory as rows of exact weights, by 128 threads. Warp w
+ * Tiles into shared memory as rows of exact weights, by 128 threads. Warp w
  * writes rows 16 w … 16 w + 15 and nobody else reads or writes them before the
  * next barrier of the block.
  */
@@ -12,12 +12,12 @@
 
 #include "tile_decode.cuh"
 
-template <int LAYOUT> struct Tile {
-  static constexpr int cols = LAYOUT == GLYD_WEIGHTS_TIERED ? GLYD_WEIGHTS_TIERED_COLS : GLYD_WEIGHTS_MMA12_COLS;
-  static constexpr int stride = cols * 2 + 16; /* bytes of a row: four banks further each, so that neither words of
-                                                  eight rows nor 16 bytes of eight lanes meet in a bank */
-  static constexpr int nbytes = GLYD_WEIGHTS_ROWS * stride;
-};
+/* A slab: 64 rows of 128 columns, one tile tiered or two of mma12. */
+constexpr int kSlabCols = GLYD_WEIGHTS_TIERED_COLS;
+constexpr int kSlabStride = kSlabCols * 2 + 16; /* bytes of a row: four banks further each, so that neither words of
+                                                   eight rows nor 16 bytes of eight lanes meet in a bank */
+constexpr int kSlabNbytes = GLYD_WEIGHTS_ROWS * kSlabStride;
+static_assert(kSlabCols == 2 * GLYD_WEIGHTS_MMA12_COLS, "two tiles of mma12");
 
 __device__ __forceinline__ uint32_t times(uint32_t pair, uint32_t factor) { /* two bf16 by two bf16, exact here */
   __nv_bfloat162 a, b;
@@ -40,50 +40,61 @@ __device__ __forceinline__ RowFactors row_factors(int layout, const uint8_t *bas
 }
 
 /* Eight words (two k16 steps) to their places in the rows; at: the thread's word of row g, step 0. */
-template <int LAYOUT>
 __device__ __forceinline__ void store_words(uint8_t *at, int part, const uint32_t (&a)[8], const RowFactors &f) {
 #pragma unroll
   for (int i = 0; i < 8; i++)
-    *(uint32_t *)(at + (i & 1) * 8 * Tile<LAYOUT>::stride + (4 * part + i / 2) * 16) = times(a[i], f.of[i & 1]);
+    *(uint32_t *)(at + (i & 1) * 8 * kSlabStride + (4 * part + i / 2) * 16) = times(a[i], f.of[i & 1]);
 }
-
-template <int LAYOUT> __device__ __forceinline__ uint8_t *word_place(uint8_t *rows) {
+__device__ __forceinline__ uint8_t *word_place(uint8_t *rows) {
   const uint32_t lane = threadIdx.x % 32;
-  return rows + (threadIdx.x / 32 * 16 + lane / 4) * Tile<LAYOUT>::stride + lane % 4 * 4;
+  return rows + (threadIdx.x / 32 * 16 + lane / 4) * kSlabStride + lane % 4 * 4;
 }
 
-__device__ __forceinline__ void mma12_to_rows(uint8_t *rows, const uint8_t *tile, const RowFactors &f) {
-  const uint4 *from = (const uint4 *)tile + threadIdx.x;
-  const uint4 low0 = __ldcs(from), low1 = __ldcs(from + 128), codes = __ldcs(from + 256);
-  uint8_t *at = word_place<GLYD_WEIGHTS_MMA12>(rows);
-  uint32_t a[8];
-  decode_mma12(low0, codes.x, codes.y, a);
-  store_words<GLYD_WEIGHTS_MMA12>(at, 0, a, f);
-  decode_mma12(low1, codes.z, codes.w, a);
-  store_words<GLYD_WEIGHTS_MMA12>(at, 1, a, f);
-}
-
-struct TieredWords { /* a thread's part of a tile, loaded ahead */
+/* A thread's part of a slab, loaded ahead of its use. */
+template <int LAYOUT> struct SlabWords;
+template <> struct SlabWords<GLYD_WEIGHTS_MMA12> {
+  uint4 low[4], codes[2];
+};
+template <> struct SlabWords<GLYD_WEIGHTS_TIERED> {
   uint4 sign_mantissa[4], codes;
 };
-__device__ __forceinline__ TieredWords load_tiered(const uint8_t *tile) {
-  const uint4 *from = (const uint4 *)tile + threadIdx.x;
-  TieredWords w;
+__device__ __forceinline__ void load_slab(SlabWords<GLYD_WEIGHTS_MMA12> &w, const PackView &v, int64_t block, int64_t slab) {
+  const uint4 *from = (const uint4 *)tile_of(v, block, 2 * slab) + threadIdx.x;
 #pragma unroll
-  for (int v = 0; v < 4; v++) w.sign_mantissa[v] = __ldcs(from + 128 * v);
+  for (int k = 0; k < 2; k++) {
+    if (k == 1 && 2 * slab + 1 >= v.tiles) break; /* its words are not stored either */
+    w.low[2 * k] = __ldcs(from + 384 * k);
+    w.low[2 * k + 1] = __ldcs(from + 384 * k + 128);
+    w.codes[k] = __ldcs(from + 384 * k + 256);
+  }
+}
+__device__ __forceinline__ void load_slab(SlabWords<GLYD_WEIGHTS_TIERED> &w, const PackView &v, int64_t block, int64_t slab) {
+  const uint4 *from = (const uint4 *)tile_of(v, block, slab) + threadIdx.x;
+#pragma unroll
+  for (int k = 0; k < 4; k++) w.sign_mantissa[k] = __ldcs(from + 128 * k);
   w.codes = __ldcs(from + 512);
-  return w;
+}
+
+__device__ __forceinline__ void slab_to_rows(uint8_t *rows, const SlabWords<GLYD_WEIGHTS_MMA12> &w, const RowFactors &f) {
+  uint8_t *at = word_place(rows);
+#pragma unroll
+  for (int k = 0; k < 4; k++) {
+    uint32_t a[8];
+    const uint4 c = w.codes[k / 2];
+    decode_mma12(w.low[k], k % 2 ? c.z : c.x, k % 2 ? c.w : c.y, a);
+    store_words(at, k, a, f);
+  }
 }
 template <class Escapes>
-__device__ __forceinline__ void tiered_to_rows(uint8_t *rows, const TieredWords &w, const Escapes &e,
-                                               const TieredTables &tables, const RowFactors &f) {
-  uint8_t *at = word_place<GLYD_WEIGHTS_TIERED>(rows);
+__device__ __forceinline__ void slab_to_rows(uint8_t *rows, const SlabWords<GLYD_WEIGHTS_TIERED> &w, const RowFactors &f,
+                                             const Escapes &e, const TieredTables &tables) {
+  uint8_t *at = word_place(rows);
   TieredThread t = tiered_thread(e, w.codes, threadIdx.x / 32);
 #pragma unroll
-  for (int v = 0; v < 4; v++) {
+  for (int k = 0; k < 4; k++) {
     uint32_t a[8];
-    decode_tiered(e, tables, t, v, w.sign_mantissa[v], a);
-    store_words<GLYD_WEIGHTS_TIERED>(at, v, a, f);
+    decode_tiered(e, tables, t, k, w.sign_mantissa[k], a);
+    store_words(at, k, a, f);
   }
 }
 

@@ -1,0 +1,154 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""The kernels, on a CUDA device."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import glyd_codec
+import glyd_gpu
+from glyd_gpu import EXACT, FAST, INVARIANT, LAYOUTS, PackedMeta, check, concat_rows, slice_cols, slice_rows
+from glyd_gpu._matrices import KINDS, bits, gaussian, special
+
+pytestmark = pytest.mark.gpu
+ops = torch.ops.glyd
+
+
+def packed(weight, layout):
+    pack = ops.pack(weight.cuda(), LAYOUTS[layout])
+    assert pack.numel(), "does not pay"
+    return pack, PackedMeta.from_tensor(pack).as_list()
+
+
+def test_self_check():
+    lines = list(check.Checker(torch.device("cuda"), check.QUICK_TOKENS, mutations=20).run(check.QUICK_MATRICES))
+    assert [line.text() for line in lines if not line.ok] == []
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_packer_writes_the_bytes_of_the_codec(layout, kind):
+    generator = torch.Generator().manual_seed(3)
+    for _ in range(12):
+        rows, cols = (int(torch.randint(1, limit, (1,), generator=generator)) for limit in (400, 900))
+        weight = KINDS[kind](rows, cols)
+        assert torch.equal(ops.pack(weight.cuda(), LAYOUTS[layout]).cpu(), ops.pack(weight, LAYOUTS[layout])), (
+            rows,
+            cols,
+        )
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_cut_and_joined_on_the_device(layout):
+    weight = special(250, 1000)
+    pack, meta = packed(weight, layout)
+    known = PackedMeta.from_list(meta)
+    again, again_meta = concat_rows([slice_rows(pack, known, 0, 128), slice_rows(pack, known, 128, 122)])
+    assert again_meta == known
+    assert again.is_cuda
+    assert torch.equal(again, pack)
+    cut, cut_meta = slice_cols(pack, known, 256, 512)
+    assert torch.equal(bits(ops.unpack(cut, cut_meta.as_list()).cpu()), bits(weight[:, 256:768]))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_opcheck_and_gradients(layout):
+    weight = gaussian(126, 250)
+    pack, meta = packed(weight, layout)
+    x = torch.randn(3, 250, dtype=torch.bfloat16, device="cuda", requires_grad=True)
+    bias = torch.randn(126, dtype=torch.bfloat16, device="cuda", requires_grad=True)
+    for mode in (FAST, EXACT, INVARIANT):
+        torch.library.opcheck(ops.linear.default, (x, pack, meta, bias, mode))
+    torch.library.opcheck(ops.unpack.default, (pack, meta))
+    torch.library.opcheck(ops.embedding.default, (torch.tensor([[1, 2], [125, 0]], device="cuda"), pack, meta))
+    torch.library.opcheck(ops.pack.default, (weight.cuda(), LAYOUTS[layout]))
+    ops.linear(x, pack, meta, bias, EXACT).sum().backward()
+    mine = x.grad
+    x.grad = None
+    F.linear(x, weight.cuda(), bias).sum().backward()
+    assert torch.equal(mine, x.grad)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_captured_in_a_graph_on_another_stream(layout):
+    """Launches are on the current stream and wait for nothing, or capture would fail."""
+    pack, meta = packed(gaussian(320, 512), layout)
+    x, ids = torch.randn(4, 512, device="cuda").to(torch.bfloat16), torch.tensor([3, 319], device="cuda")
+
+    def step():
+        return [
+            ops.linear(x, pack, meta, None, FAST),
+            ops.linear(x, pack, meta, None, INVARIANT),
+            ops.unpack(pack, meta),
+            ops.embedding(ids, pack, meta),
+        ]
+
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        step()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        outputs = step()
+    x.normal_()
+    for output in outputs:
+        output.view(torch.int16).fill_(-1)
+    graph.replay()
+    for mine, theirs in zip(outputs, step(), strict=True):
+        assert torch.equal(bits(mine), bits(theirs))
+
+
+def test_no_tokens_and_leading_dimensions():
+    weight = gaussian(126, 250)
+    pack, meta = packed(weight, "tiered")
+    assert ops.linear(torch.empty(0, 250, dtype=torch.bfloat16, device="cuda"), pack, meta, None, FAST).shape == (
+        0,
+        126,
+    )
+    assert ops.embedding(torch.empty(0, dtype=torch.int64, device="cuda"), pack, meta).shape == (0, 250)
+    x = torch.randn(2, 3, 250, device="cuda").to(torch.bfloat16)
+    strided = torch.randn(250, 5, device="cuda").to(torch.bfloat16).t()
+    for each in (x, x[0, 0], strided):
+        y = ops.linear(each, pack, meta, None, INVARIANT)
+        assert y.shape == (*each.shape[:-1], 126)
+        assert check.close(y.reshape(-1, 126), each.reshape(-1, 250), weight.cuda(), None)[1]
+
+
+def test_wrong_devices_and_alignment_say_what_is_wrong():
+    pack, meta = packed(gaussian(126, 250), "tiered")
+    x = torch.randn(3, 250).to(torch.bfloat16)
+    with pytest.raises(glyd_gpu.ShapeError, match=r"x is on cpu, the pack on cuda"):
+        ops.linear(x, pack, meta, None, FAST)
+    with pytest.raises(glyd_gpu.ShapeError, match=r"bias is on cpu"):
+        ops.linear(x.cuda(), pack, meta, torch.zeros(126, dtype=torch.bfloat16), FAST)
+    shifted = torch.cat([pack.new_zeros(1), pack])[1:]
+    with pytest.raises(glyd_gpu.CudaError, match=r"glyd_gpu_unpack.*not aligned"):
+        ops.unpack(shifted, meta)
+    with pytest.raises(glyd_gpu.CudaError, match=r"cut short"):
+        ops.unpack(pack[:-128], meta)
+    lie = list(meta)
+    lie[1] = 0
+    with pytest.raises(glyd_codec.CorruptDataError, match=r"rows of a pack is 0"):
+        ops.unpack(pack, lie)
+
+
+def test_rows_outside_of_the_table_are_an_error():
+    program = """
+import torch, glyd_gpu
+pack = torch.ops.glyd.pack((torch.randn(128, 256, device="cuda") * 0.02).bfloat16(), 2)
+meta = glyd_gpu.PackedMeta.from_tensor(pack).as_list()
+torch.ops.glyd.embedding(torch.tensor([5, BAD], device="cuda"), pack, meta)
+torch.cuda.synchronize()
+"""
+    for bad in ("128", "-1"):
+        done = subprocess.run(
+            [sys.executable, "-c", program.replace("BAD", bad)], capture_output=True, text=True, check=False
+        )
+        assert done.returncode
+        assert "device-side assert" in done.stderr
+        assert "outside of the packed table" in done.stderr + done.stdout
