@@ -124,7 +124,8 @@ class PackedView(torch.Tensor):
     ) -> Any:
         """Answer, hand over, refuse or decode."""
         kwargs = dict(kwargs or {})
-        view = args[0] if args and isinstance(args[0], cls) else None
+        first = args[0] if args else next(iter(kwargs.values()), None)  # torch.nn.init hands over by name
+        view = first if isinstance(first, cls) else None
         if view is not None:
             if func in _SHAPE:
                 with torch._C.DisableTorchFunctionSubclass():
@@ -143,7 +144,7 @@ class PackedView(torch.Tensor):
             return args[1].glyd_owner.packed_linear(args[1].glyd_name, args[0], bias)
         if func is F.embedding and len(args) > 1 and isinstance(args[1], cls) and _is_plain_lookup(args, kwargs):
             return args[1].glyd_owner.packed_embedding(args[1].glyd_name, args[0])
-        if func is torch.Tensor.__getitem__ and view is not None and _is_index(args[1]):
+        if view is not None and func is torch.Tensor.__getitem__ and _is_index(args[1]):
             return view.glyd_owner.unpacked_part(view.glyd_name, int(args[1]))
         with torch._C.DisableTorchFunctionSubclass():
             plain_args, plain_kwargs = pytree.tree_map_only(cls, cls.unpacked, (tuple(args), kwargs))
