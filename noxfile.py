@@ -392,8 +392,10 @@ def bench(session: nox.Session) -> None:
 
 @nox.session(reuse_venv=False)
 def demo(session: nox.Session) -> None:
-    """Compress, verify and restore real files with the installed command."""
-    session.install(*map(str, wheels_for(session, "cli")))
+    """Compress, verify and restore real files, then pack and run a model, all as users install it."""
+    install_tools(session, "torch")
+    session.install(*dict.fromkeys(map(str, (*wheels_for(session, "cli"), *wheels_for(session, "gpu")))))
     # only for the column beside ours: the demo runs without it
     session.install("zstandard", success_codes=[0, 1], silent=True)
     session.run("python", "-I", "examples/demo.py", str(ROOT), session.create_tmp())
+    session.run("python", "-I", "examples/demo_model.py", str(ROOT), session.create_tmp(), *session.posargs)

@@ -13,9 +13,11 @@ import torch
 from torch import nn
 
 import glyd_codec
+from glyd_gpu._checkpoint import read_sources
 from glyd_gpu._errors import ParameterError
 from glyd_gpu._merge import merge_modules, unmerge_modules
 from glyd_gpu._meta import LAYOUTS
+from glyd_gpu._reading import FileTensor, Reader, local_files
 from glyd_gpu.modules import PackedModule, restore, set_exact
 
 _FROM_HUB = ("cache_dir", "force_download", "local_files_only", "revision", "subfolder", "token", "trust_remote_code")
@@ -101,12 +103,42 @@ def from_pretrained(
         raise ParameterError(
             f"{path} is packed as {_layout_of(found)}: load it so, or pack its original with layout={layout!r}"
         )
-    model = _class_for(transformers, config, hf).from_pretrained(path, config=config, **hf)
+    kind = _class_for(transformers, config, hf)
+    if found is not None and target.type == "cuda" and _is_plain_directory(path, hf):
+        model = _read_to_device(kind, path, config, target, hf)
+    else:
+        model = kind.from_pretrained(path, config=config, **hf)
     set_exact(model, exact)
     if merge and not exact:
         merge_modules(model)
     if compile and os.environ.get("GLYD_COMPILE") != "0" and _is_cuda(model) and model.can_generate():
         model.generation_config.cache_implementation = "static"
+    return model
+
+
+def _is_plain_directory(path: str, hf: dict[str, Any]) -> bool:
+    """Say whether a packed directory can be read by `Reader`: on one device, with nothing special asked for."""
+    special = {"subfolder", "variant", "key_mapping", "state_dict", "generation_config", "output_loading_info"}
+    return os.path.isdir(path) and not special & hf.keys() and isinstance(hf.get("device_map"), dict)
+
+
+def _read_to_device(kind: Any, path: str, config: Any, device: torch.device, hf: dict[str, Any]) -> Any:
+    """Load a packed directory with our own reader of files; all else is transformers' loading."""
+    from transformers import GenerationConfig  # noqa: PLC0415
+
+    from glyd_gpu.integrations.transformers import KNOWN_SOURCES  # noqa: PLC0415
+
+    sources = read_sources(local_files(path))
+    reader = Reader(device)
+    if os.path.isfile(os.path.join(path, "generation_config.json")):
+        hf["generation_config"] = GenerationConfig.from_pretrained(path)
+    token = KNOWN_SOURCES.set(sources)
+    try:
+        tensors = {key: FileTensor(source, reader) for key, source in sources.items()}
+        model = kind.from_pretrained(None, config=config, state_dict=tensors, **hf)
+    finally:
+        KNOWN_SOURCES.reset(token)
+    model.config.name_or_path = model.name_or_path = path
     return model
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from concurrent.futures import Future
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -15,12 +16,13 @@ from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING, AUTO_
 from transformers.quantizers.base import HfQuantizer
 from transformers.utils.quantization_config import QuantizationConfigMixin
 
-from glyd_gpu._checkpoint import check_dtypes, read_sources
+from glyd_gpu._checkpoint import Source, check_dtypes, read_sources
 from glyd_gpu._errors import ParameterError, UnsupportedVersionError
 from glyd_gpu._meta import LAYOUTS
 from glyd_gpu._plan import Plan, make_plan, prepare
 
 METHOD = "glyd"
+KNOWN_SOURCES: ContextVar[dict[str, Source] | None] = ContextVar("KNOWN_SOURCES", default=None)  # of a load in progress
 VERSION = 1  # of packed models
 
 
@@ -123,7 +125,7 @@ class GlydQuantizer(HfQuantizer):
         wrong = [path for path in self._files if not path.endswith(".safetensors")]
         if wrong:
             raise ParameterError(f"{wrong[0]}: only safetensors files are read: save_pretrained(...) writes them")
-        sources = read_sources(self._files)
+        sources = KNOWN_SOURCES.get() or read_sources(self._files)
         layout = None
         if not self.pre_quantized:
             check_dtypes(sources.values())
