@@ -124,10 +124,14 @@ def local_files(folder: str) -> list[str]:
     if os.path.isfile(index):
         try:
             with open(index, encoding="utf-8") as file:
-                names = sorted(set(json.load(file)["weight_map"].values()))
+                names = sorted(set(json.load(file)["weight_map"].values()), key=str)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise FormatError(f"{index}: no index of weights ({error!r:.100})") from None
     for name in names:
-        if os.path.basename(name) != name or not os.path.isfile(os.path.join(folder, name)):
+        if (
+            not isinstance(name, str)
+            or os.path.basename(name) != name
+            or not os.path.isfile(os.path.join(folder, name))
+        ):
             raise FormatError(f"{folder}: {name}: no such weight file")
     return [os.path.join(folder, name) for name in names]
