@@ -22,7 +22,6 @@ __all__ = list(_codec_names)
 _GROUP = "glyd.api"
 _DISTRIBUTIONS = {  # where a name comes from, to say what to install
     "Store": "glyd-store",
-    "fit": "glyd-gpu",
     "from_pretrained": "glyd-gpu",
     "save_pretrained": "glyd-gpu",
 }

@@ -28,6 +28,7 @@ from glyd_codec._errors import (
 )
 from glyd_codec._file import GlydFile
 from glyd_codec._fingerprints import Fingerprinter
+from glyd_codec._fit import FitReport, GpuFit, WeightsFit, fit
 from glyd_codec._inspect import FrameInfo, SegmentInfo, get_frame_info, iter_frames, iter_segments
 from glyd_codec._models import ModelReport, PackReport, pack_model, unpack_model, verify_model
 from glyd_codec._oneshot import compress, decompress, decompress_into
@@ -46,10 +47,12 @@ __all__ = [
     "CorruptDataError",
     "Decompressor",
     "Fingerprinter",
+    "FitReport",
     "FormatError",
     "FrameInfo",
     "GlydError",
     "GlydFile",
+    "GpuFit",
     "LimitError",
     "Limits",
     "MissingBaseError",
@@ -59,6 +62,7 @@ __all__ = [
     "SegmentInfo",
     "TruncatedError",
     "UnsupportedVersionError",
+    "WeightsFit",
     "WeightsInfo",
     "WrongBaseError",
     "__version__",
@@ -66,6 +70,7 @@ __all__ = [
     "compress",
     "decompress",
     "decompress_into",
+    "fit",
     "get_frame_info",
     "iter_frames",
     "iter_segments",

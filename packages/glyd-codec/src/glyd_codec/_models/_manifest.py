@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 FORMAT = "glyd packed model"
 VERSION = 1
 
-_MANIFEST_MAX = 1 << 31
+MANIFEST_MAX = 1 << 31
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _XXH3 = re.compile(r"[0-9a-f]{16}")
 
@@ -108,7 +108,17 @@ def read_manifest(folder: str) -> Manifest:
     path = os.path.join(folder, MANIFEST)
     if os.path.isdir(folder) and not os.path.exists(path):
         raise FormatError(f"{folder} is no packed model: it has no {MANIFEST}")
-    raw = read_file(path, _MANIFEST_MAX)
+    return parse_manifest(read_file(path, MANIFEST_MAX))
+
+
+def parse_manifest(raw: bytes) -> Manifest:
+    """Check the bytes of a manifest.
+
+    Raises
+    ------
+    FormatError
+        They are damaged, of another version, or contradict themselves.
+    """
     cut = len(raw) - len(_last_lines(b""))
     value = json_object(raw, MANIFEST)
     if value.get("format") != FORMAT:

@@ -120,7 +120,7 @@ def header_length(first: bytes, file_nbytes: int, name: str) -> int:
     return length
 
 
-def parse(raw: bytes, data_nbytes: int, name: str) -> Header:
+def parse(raw: bytes, data_nbytes: int | None, name: str) -> Header:
     """Check a header and return what it says.
 
     Parameters
@@ -128,7 +128,7 @@ def parse(raw: bytes, data_nbytes: int, name: str) -> Header:
     raw
         Everything before the data.
     data_nbytes
-        Bytes of data that the file has.
+        Bytes of data that the file has; None: not known.
     name
         Of the file, for messages.
 
@@ -156,6 +156,8 @@ def parse(raw: bytes, data_nbytes: int, name: str) -> Header:
                 found=tensor.begin,
             )
         at = tensor.end
+    if data_nbytes is None:
+        data_nbytes = at
     if at > data_nbytes:
         raise TruncatedError(
             f"{name}: {data_nbytes} bytes of data, but tensor {tensors[-1].name!r} ends at {at}",

@@ -22,15 +22,15 @@ MANIFEST = "glyd.json"
 CONFIG = "config.json"
 INDEX_SUFFIX = ".safetensors.index.json"
 
-_INDEX_MAX = 1 << 30
-_CONFIG_MAX = 1 << 26
+INDEX_MAX = 1 << 30
+CONFIG_MAX = 1 << 26
 _OTHER_WEIGHTS = frozenset(
     (
         ".bin", ".ckpt", ".gguf", ".ggml", ".h5", ".keras", ".msgpack", ".npz", ".onnx", ".onnx_data", ".ot", ".pb",
         ".pickle", ".pkl", ".pt", ".pth", ".tflite",
     )
 )  # fmt: skip
-_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
 @dataclass(slots=True)
@@ -74,7 +74,7 @@ def locate(
         A revision for a directory, or a hub name without huggingface_hub.
     """
     path = os.fspath(source)
-    if os.path.lexists(path) or not _HUB_ID.fullmatch(path):
+    if os.path.lexists(path) or not HUB_ID.fullmatch(path):
         if revision is not None:
             raise ParameterError(f"revision {revision!r} goes with a model of the hub; {path} is a path")
         if not os.path.isdir(path):
@@ -111,15 +111,15 @@ def read_source(path: str) -> Source:
     index_name = _find_index(path, names)
     weight_map: dict[str, str] | None = None
     if index_name is not None:
-        raw = read_file(os.path.join(path, index_name), _INDEX_MAX)
+        raw = read_file(os.path.join(path, index_name), INDEX_MAX)
         found.index = (index_name, raw)
-        weight_map = _weight_map(raw, index_name)
+        weight_map = weight_map_of(raw, index_name)
     shards = _find_shards(path, names, index_name, weight_map)
     for name in shards:
         found.shards[name] = read_header(path, name)
     _check_tensors(found.shards, weight_map, index_name)
     if CONFIG in names:
-        found.config = read_file(os.path.join(path, CONFIG), _CONFIG_MAX)
+        found.config = read_file(os.path.join(path, CONFIG), CONFIG_MAX)
         quantization = json_object(found.config, CONFIG).get("quantization_config")
         if quantization is not None:
             method = quantization.get("quant_method") if isinstance(quantization, dict) else quantization
@@ -135,6 +135,22 @@ def read_source(path: str) -> Source:
         (found.ignored if is_weights or is_index else found.others).append(name)
     found.ignored.sort()
     return found
+
+
+def weight_files(path: str) -> list[str]:
+    """Return the names of the weight files of a directory, which need not all be read.
+
+    Raises
+    ------
+    FormatError, ParameterError
+        As `read_source`.
+    """
+    names = _walk(path, [])
+    index_name = _find_index(path, names)
+    weight_map: dict[str, str] | None = None
+    if index_name is not None:
+        weight_map = weight_map_of(read_file(os.path.join(path, index_name), INDEX_MAX), index_name)
+    return _find_shards(path, names, index_name, weight_map)
 
 
 def _walk(path: str, ignored: list[str]) -> list[str]:
@@ -167,7 +183,14 @@ def _find_index(path: str, names: list[str]) -> str | None:
     return candidates[0] if candidates else None
 
 
-def _weight_map(raw: bytes, name: str) -> dict[str, str]:
+def weight_map_of(raw: bytes, name: str) -> dict[str, str]:
+    """Return which file each tensor is in, from the bytes of an index.
+
+    Raises
+    ------
+    FormatError
+        It is no index, or names what is no weight file of the directory.
+    """
     weight_map = json_object(raw, name).get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
         raise FormatError(f"{name}: weight_map must be an object of tensors and their files")
