@@ -156,12 +156,51 @@ def test_another_run_is_named(glyd, model, tmp_path):
         ("pack",), ("pack", "m"), ("pack", "m", "p", "x"), ("unpack", "m"), ("verify",), ("verify", "m", "p"),
         ("pack", "m", "p", "--layout=x"), ("pack", "m", "p", "-T999"), ("pack", "m", "p", "-9"),
         ("verify", "m", "--layout=mma12"), ("unpack", "m", "p", "--revision=x"), ("pack", "m", "p", "-q", "-v"),
-        ("pack", "m", "p", "--revision=main"),
+        ("pack", "m", "p", "--revision=main"), ("fit",), ("fit", "m", "p"), ("fit", "m", "--context=0"),
+        ("fit", "m", "--context=x"), ("fit", "m", "-T2"), ("fit", "m", "--layout=mma12"), ("pack", "m", "p", "--gpu=8GB"),
+        ("verify", "m", "--context=5"),
     ],
 )  # fmt: skip
 def test_wrong_usage(glyd, model, tmp_path, words):
     assert "glyd --help" in glyd.fail(*words, code=1)
     assert os.listdir(tmp_path) == ["m"]
+
+
+CONFIG = {"hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 4, "max_position_embeddings": 4096}
+
+
+def test_fit(glyd, model, tmp_path):
+    (tmp_path / "m" / "config.json").write_text(json.dumps(CONFIG))
+    out = glyd("fit", "m").out.decode().splitlines()
+    assert out[0] == "m: 6.58e-05 G parameters, 132 kB BF16, 4 B F32"
+    table = {line.split()[0]: line.split() for line in out[2:6] if line.split()}
+    assert table["bf16"][1] == "132"
+    assert table["tiered"][1].startswith("~")
+    assert any(line.startswith("RTX 4090") and line.count("yes, up to 4,096") == 3 for line in out)
+    glyd("pack", "m", "p")
+    out = glyd("fit", "p", "--gpu=8GB", "--context", "100").out.decode()
+    assert "packed (tiered)" in out
+    facts = json.loads(glyd("fit", "p", "--gpu=8GB", "--context", "100", "--json").out)
+    assert facts["context"] == 100
+    assert facts["weights"]["tiered"]["basis"] == "headers (exact)"
+    assert facts["gpus"] == [
+        {
+            "name": "8GB",
+            "nbytes": 8 * 10**9,
+            "max_context": {"bf16": 4096, "tiered": 4096, "mma12": 4096},
+            "fits": {"bf16": True, "tiered": True, "mma12": True},
+        }
+    ]
+
+
+def test_fit_refuses(glyd, model, tmp_path):
+    assert "KV cache, and so what fits" not in glyd("fit", "m").out.decode()
+    assert "does not say what the KV cache takes" in glyd("fit", "m").out.decode()
+    assert "nothere" in glyd.fail("fit", "nothere", code=2)
+    assert "gpu must be" in glyd.fail("fit", "m", "--gpu=7x", code=1)
+    assert "127.0.0.1" in glyd.fail("fit", "http://127.0.0.1:9/m", code=2)
+    (tmp_path / "m" / "model.safetensors").write_bytes(b"x")
+    assert "model.safetensors" in glyd.fail("fit", "m", code=3)
 
 
 def test_words_that_are_files():

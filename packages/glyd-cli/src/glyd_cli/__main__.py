@@ -101,6 +101,10 @@ def _run(options: Options, reporter: Reporter, umask: int) -> int:
         from glyd_cli.models import run_model_verb
 
         return run_model_verb(options, reporter)
+    if options.verb == "fit":
+        from glyd_cli.fit import fit_model
+
+        return fit_model(options)
     from glyd_cli.convert import convert
 
     return convert(options, reporter, umask)

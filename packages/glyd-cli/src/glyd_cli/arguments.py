@@ -33,10 +33,10 @@ _LATER = {
 }
 """Options of the design that this version does not have: refused by name, not as typing errors."""
 
-MODEL_VERBS = ("pack", "unpack", "verify")
+MODEL_VERBS = ("pack", "unpack", "verify", "fit")
 """First words that are commands on models; a file of that name needs a path."""
 
-_LATER_VERBS = ("train", "bundle", "unbundle", "run", "serve", "doctor", "fit", "store")
+_LATER_VERBS = ("train", "bundle", "unbundle", "run", "serve", "doctor", "store")
 """First words that later versions take for commands; a file of that name needs a path."""
 
 _SIZE_END = 1 << 63  # no file or memory is as large
@@ -64,7 +64,9 @@ class Options:
     sparse
         True, False, or None to decide by the kind of the output.
     layout, revision
-        Of ``pack``.
+        Of ``pack``; ``revision`` of ``fit``, too.
+    gpu, context
+        Of ``fit``.
     """
 
     verb: str = "compress"
@@ -88,6 +90,8 @@ class Options:
     limit: int | None = None
     layout: Literal["tiered", "mma12"] = "tiered"
     revision: str | None = None
+    gpu: str | None = None
+    context: int | None = None
 
     @property
     def n_threads(self) -> int:
@@ -132,6 +136,12 @@ def size(text: str) -> int:
 def _threads(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) > THREADS_MAX:
         raise argparse.ArgumentTypeError(f"{text!r} is no number of threads (0 … {THREADS_MAX}; 0: one a CPU)")
+    return int(text)
+
+
+def _tokens(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 0 < len(text) < 10 or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of tokens")
     return int(text)
 
 
@@ -199,6 +209,8 @@ def build_model_parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--layout", choices=("tiered", "mma12"))
     add("--revision", metavar="REV")
+    add("--gpu", metavar="GPU")
+    add("--context", metavar="N", type=_tokens)
     add("-T", "--threads", metavar="N", type=_threads)
     add("-q", "--quiet", action="store_true")
     add("-v", "--verbose", action="store_true")
@@ -249,14 +261,17 @@ def _parse_model(verb: str, words: list[str], literal: list[str]) -> Options:
         return Options(verb="help")
     options = Options(verb=verb, **{name: value for name, value in given.items() if value is not None})
     options.files += literal
-    names = {"pack": "MODEL and OUT", "unpack": "DIR and OUT", "verify": "DIR"}[verb]
+    names = {"pack": "MODEL and OUT", "unpack": "DIR and OUT", "verify": "DIR", "fit": "MODEL"}[verb]
     if len(options.files) != len(names.split(" and ")):
         raise UsageError(f"{verb} takes {names}; a file named {verb}: ./{verb}")
     if options.quiet and options.verbose:
         raise UsageError("-q and -v contradict each other")
-    for name in ("layout", "revision"):
-        if given[name] is not None and verb != "pack":
-            raise UsageError(f"--{name} goes with pack")
+    for name, verbs in (
+        ("layout", ("pack",)), ("threads", ("pack", "unpack", "verify")), ("revision", ("pack", "fit")),
+        ("gpu", ("fit",)), ("context", ("fit",)),
+    ):  # fmt: skip
+        if given[name] is not None and verb not in verbs:
+            raise UsageError(f"--{name} goes with {', '.join(verbs)}")
     return options
 
 

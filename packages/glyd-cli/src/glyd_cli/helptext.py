@@ -11,6 +11,7 @@ USAGE
   glyd --test | --list | --info [FILE.glyd...]
   glyd -b [FILE...]                            measure levels on your data
   glyd pack MODEL OUT | unpack DIR OUT | verify DIR    model checkpoints
+  glyd fit MODEL                                       which GPUs it fits
 
   Without FILE, or with -, standard input goes to standard output. Inputs are
   kept. Nothing is replaced without -f.
@@ -76,9 +77,16 @@ MODELS
   on the Hugging Face hub (pip install 'glyd-cli[models]'), in which the bf16
   matrices take a third less and all else is as it was. unpack restores every
   weight file byte for byte; verify checks every byte. -T, -q, -v and --json go
-  with all three. OUT must not exist, or be empty.
+  with all three. OUT must not exist, or be empty. pack that was stopped goes on
+  when it is called again.
       --layout L     tiered (smallest, the default) or mma12 (quickest to read)
       --revision R   branch, tag or commit of a model on the hub
+
+  fit says what MODEL takes as bf16 and packed, and which GPUs it fits with how
+  much context, from its configuration and the headers of its weight files: a
+  directory, a name on the hub, or a URL. Nothing else is downloaded. --json
+      --gpu GPU      H100, "RTX 4090", 48GB, 80GiB … instead of common ones
+      --context N    tokens of one sequence (8192, or what the model has)
 
 FILES AND SAFETY
   An output appears under its name in one step, complete, with the permissions

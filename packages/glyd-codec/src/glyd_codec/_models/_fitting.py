@@ -15,7 +15,7 @@ from glyd_codec._errors import FormatError, ParameterError
 from glyd_codec._fit import FitReport, GpuFit, WeightsFit
 from glyd_codec._models._kv import kv_cache, sizes
 from glyd_codec._models._manifest import MANIFEST_MAX, parse_manifest
-from glyd_codec._models._matrix import as_matrix
+from glyd_codec._models._matrix import TILE_NBYTES_MIN, as_matrix
 from glyd_codec._models._remote import find_place
 from glyd_codec._models._safetensors import BITS, json_object
 from glyd_codec._models._source import CONFIG, CONFIG_MAX, MANIFEST
@@ -204,7 +204,7 @@ def _bf16_nbytes(tensor: Tensor) -> int:
 
 def _estimate(tensor: Tensor, layout: str) -> int:
     """Return the bytes of a tensor: its pack if that pays, else as it is."""
-    matrix = as_matrix(tensor.shape) if tensor.dtype == "BF16" else None
+    matrix = as_matrix(tensor.shape) if tensor.dtype == "BF16" and tensor.nbytes > TILE_NBYTES_MIN else None
     if matrix is None:
         return tensor.nbytes
     rows, cols = matrix

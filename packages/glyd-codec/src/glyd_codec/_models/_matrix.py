@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 STEP_NBYTES = 1 << 23  # of a file that one task reads or writes
+TILE_NBYTES_MIN = 6144  # of the smaller tile: no pack of a matrix of as many bytes pays
 
 
 def as_matrix(shape: tuple[int, ...]) -> tuple[int, int] | None:
@@ -39,6 +40,8 @@ def as_matrix(shape: tuple[int, ...]) -> tuple[int, int] | None:
 
 def can_pay(layout: str, rows: int, cols: int) -> bool:
     """Say whether the fixed part of a pack alone leaves it small enough."""
+    if 2 * rows * cols <= TILE_NBYTES_MIN:
+        return False
     shape = native_shape(layout, rows, cols)
     return bool(lib.glyd_weights_plan_size(shape) < lib.glyd_weights_pack_bound(shape))
 
