@@ -52,12 +52,15 @@ def _main(argv: Sequence[str]) -> int:
     os.umask(umask)
 
     import glyd
+    from glyd_cli import serve
     from glyd_cli.arguments import parse
     from glyd_cli.errors import Exit, FileError, describe, exit_code
     from glyd_cli.report import Reporter
 
     reporter = Reporter(quiet=False, verbose=False, bar=False)
     try:
+        if argv and argv[0] in serve.VERBS:
+            return _serve(argv[0], argv[1:])
         options = parse(argv)
         with Reporter(quiet=options.quiet, verbose=options.verbose, bar=not _shows_content(options)) as reporter:
             return _run(options, reporter, umask)
@@ -75,6 +78,18 @@ def _main(argv: Sequence[str]) -> int:
             raise
         reporter.error(None, f"internal error, please report it: {type(error).__name__}: {describe(error)}")
         return Exit.IO
+
+
+def _serve(verb: str, words: Sequence[str]) -> int:
+    from glyd_cli import serve
+    from glyd_cli.report import Reporter, print_text
+
+    options = serve.parse_serve(verb, words)
+    if options is None:
+        print_text(serve.HELP)
+        return 0
+    with Reporter(quiet=False, verbose=False, bar=False) as reporter:
+        return serve.run_serve_verb(options, reporter)
 
 
 def _run(options: Options, reporter: Reporter, umask: int) -> int:

@@ -197,6 +197,14 @@ class TransformersEngine:
                 manager.output_router.result_handlers.pop(name, None)
 
 
+def kv_bytes_a_token(model: PreTrainedModel) -> int:
+    """Return the bytes that the KV cache takes for one token of all layers."""
+    config = model.config.get_text_config()
+    heads = int(getattr(config, "num_key_value_heads", None) or config.num_attention_heads)
+    size = int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
+    return 2 * int(config.num_hidden_layers) * heads * size * torch.empty((), dtype=model.dtype).element_size()
+
+
 def describe_model(model: PreTrainedModel, name: str, *, context: int | None = None, layout: str = "bf16") -> ModelInfo:
     """Return what the API says of a model.
 

@@ -1,0 +1,261 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""``glyd run`` and ``glyd serve``: what can be checked without torch, then over to the serving package."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import importlib.util
+import os
+import re
+import socket
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from glyd_cli.errors import Exit, FileError, UsageError, os_reason
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import NoReturn
+
+    from glyd_cli.report import Reporter
+
+VERBS = ("run", "serve")
+
+_NEEDED = ("torch", "transformers", "fastapi", "uvicorn", "llguidance", "prometheus_client", "glyd_gpu")
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+_LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+
+
+@dataclass
+class ServeOptions:
+    """A command line of ``run`` or ``serve``, understood.
+
+    Attributes
+    ----------
+    model
+        Directory or hub id.
+    host, port
+        Where the API listens; port 0 takes a free one, None (run) 8000 or a free one.
+    context
+        Window wanted, None: the model's own or what memory allows.
+    slots, queue
+        Requests that run, and that wait, at once.
+    prompt
+        ``-p``: answer this and exit.
+    """
+
+    verb: str = "run"
+    model: str = ""
+    host: str = "127.0.0.1"
+    port: int | None = None
+    context: int | None = None
+    slots: int = 8
+    queue: int = 256
+    layout: str = "auto"
+    exact: bool = False
+    device: str | None = None
+    name: str | None = None
+    revision: str | None = None
+    prompt: str | None = None
+    system: str | None = None
+    think: bool = True
+    temperature: float | None = None
+    max_tokens: int | None = None
+    seed: int | None = None
+    allow_host: list[str] = field(default_factory=list)
+    trust_remote_code: bool = False
+    page: bool = True
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message.removeprefix("argument "))
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:10]) <= 1 << 24:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to {1 << 24}")
+    return int(text)
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text[:6]) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port (0 … 65535; 0: any that is free)")
+    return int(text)
+
+
+def build_serve_parser() -> argparse.ArgumentParser:
+    """Return the parser of what follows ``run`` and ``serve``; destinations are fields of `ServeOptions`."""
+    parser = _Parser(prog="glyd", add_help=False, allow_abbrev=False)
+    add = parser.add_argument
+    add("--host", metavar="ADDRESS")
+    add("--port", metavar="N", type=_port)
+    add("--context", metavar="N", type=_count)
+    add("--slots", metavar="N", type=_count)
+    add("--queue", metavar="N", type=_count)
+    add("--layout", choices=("auto", "tiered", "mma12"))
+    add("--exact", action="store_true", default=None)
+    add("--device", metavar="NAME")
+    add("--name", metavar="ID")
+    add("--revision", metavar="REV")
+    add("--allow-host", metavar="NAME", action="append")
+    add("--trust-remote-code", action="store_true", default=None)
+    add("-p", "--prompt", metavar="TEXT")
+    add("--system", metavar="TEXT")
+    add("--no-think", dest="think", action="store_false", default=None)
+    add("--temperature", type=float)
+    add("--max-tokens", metavar="N", type=_count)
+    add("--seed", type=int)
+    add("-h", "--help", dest="help", action="store_true", default=None)
+    add("model", metavar="MODEL", nargs="*")
+    return parser
+
+
+_RUN_ONLY = ("prompt", "system", "think", "temperature", "max_tokens", "seed")
+
+
+def parse_serve(verb: str, words: Sequence[str]) -> ServeOptions | None:
+    """Understand what follows the verb; None asks for the help page.
+
+    Raises
+    ------
+    UsageError
+        For options that do not exist, contradict each other or lack a value.
+    """
+    try:
+        given = vars(build_serve_parser().parse_intermixed_args(list(words)))
+    except argparse.ArgumentError as error:
+        raise UsageError(str(error).removeprefix("argument ")) from None
+    if given.pop("help"):
+        return None
+    models = given.pop("model")
+    if len(models) != 1 or not models[0]:
+        raise UsageError(f"{verb} takes one MODEL: a directory or the id of a model on the hub; found {len(models)}")
+    if verb == "serve":
+        for name in _RUN_ONLY:
+            if given[name] is not None:
+                raise UsageError(f"--{name.replace('_', '-')} goes with run")
+    options = ServeOptions(verb=verb, model=models[0], **{k: v for k, v in given.items() if v is not None})
+    if options.temperature is not None and not 0 <= options.temperature <= 2:
+        raise UsageError(f"--temperature is from 0 to 2, found {options.temperature}")
+    return options
+
+
+def run_serve_verb(options: ServeOptions, reporter: Reporter) -> Exit:
+    """Check what can be checked at once, then load and serve the model.
+
+    Raises
+    ------
+    UsageError
+        Something is missing that the user can install or change.
+    FileError
+        The model cannot be read, or the port is taken.
+    """
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise UsageError(f"{options.verb} needs {', '.join(missing)}: python -m pip install 'glyd-cli[serve]'")
+    check_model(options)
+    key = os.environ.get("GLYD_API_KEY") or None
+    if options.host not in _LOOPBACK and key is None:
+        raise UsageError(
+            f"--host {options.host} opens the model to the network: set a key in GLYD_API_KEY first "
+            "(clients send it as their API key)"
+        )
+    listener = None
+    if options.prompt is None:
+        listener = listen(options)
+    from glyd_cli.serving.verbs import serve_model  # noqa: PLC0415 - imports torch
+
+    return serve_model(options, reporter, listener, key)
+
+
+def check_model(options: ServeOptions) -> None:
+    """See whether the model can be there, before anything heavy is loaded.
+
+    Raises
+    ------
+    FileError, UsageError
+        With the reason and what to do.
+    """
+    path = Path(options.model)
+    if path.is_dir():
+        if not (path / "config.json").is_file():
+            raise FileError(options.model, "no config.json there: not a model directory")
+        named = {p.name for p in path.iterdir()}
+        if not any(n.endswith(".safetensors") for n in named):
+            other = next((n for n in sorted(named) if n.endswith((".gguf", ".bin", ".pt", ".pth"))), None)
+            text = f"no .safetensors files there{f', only {other}' if other else ''}: save the model as safetensors"
+            raise FileError(options.model, text)
+        return
+    if path.exists():
+        hint = "GGUF files hold quantized weights" if path.suffix == ".gguf" else "a model is a directory"
+        raise FileError(options.model, f"{hint}: give the directory of a bf16 checkpoint, or a packed one")
+    looks_local = options.model.startswith((".", "/", "~")) or options.model.count("/") > 1
+    if looks_local or not _HUB_ID.fullmatch(options.model):
+        raise FileError(options.model, "no such directory")
+
+
+def listen(options: ServeOptions) -> socket.socket:
+    """Return a socket bound to where the API will be, so that a taken port is known before a model loads.
+
+    Raises
+    ------
+    FileError
+        The address cannot be had.
+    """
+    wanted = 8000 if options.port is None else options.port
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    server = socket.socket(family, socket.SOCK_STREAM)
+    server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        try:
+            server.bind((options.host, wanted))
+        except OSError as error:
+            # run picks another port when nobody named one: the chat does not need a certain one
+            if error.errno != errno.EADDRINUSE or options.port is not None or options.verb == "serve":
+                raise
+            server.bind((options.host, 0))
+        server.listen(1024)
+    except OSError as error:
+        server.close()
+        place = f"{options.host}:{wanted}"
+        if error.errno == errno.EADDRINUSE:
+            raise FileError(place, "another program listens there: name another port with --port") from error
+        reason = os_reason(error) if isinstance(error.errno, int) else str(error)
+        raise FileError(place, f"cannot listen there: {reason}") from error
+    return server
+
+
+HELP = """\
+glyd run MODEL      chat with a model in this terminal, with an API and a page beside it
+glyd serve MODEL    an OpenAI API for other programs
+
+  MODEL is a directory (a bf16 checkpoint or what glyd pack made of one) or the
+  id of a model on the Hugging Face hub. Weights are held packed, bit for bit.
+
+      --host ADDRESS     listen there (127.0.0.1); others need GLYD_API_KEY
+      --port N           8000; 0: any that is free
+      --allow-host NAME  answer for this host name too (behind a proxy)
+      --context N        tokens of a conversation at most
+      --slots N          requests that run at once (8)
+      --queue N          requests that wait at most (256)
+      --layout NAME      auto, tiered (smallest) or mma12 (fastest)
+      --exact            logits with the very bits of the bf16 model
+      --device NAME      cpu, cuda, cuda:1 …
+      --name ID          id of the model in the API
+      --revision REV     of a model on the hub
+      --trust-remote-code  run code that comes with the model
+
+run:
+  -p, --prompt TEXT      answer this and exit; so does a prompt on standard input
+      --system TEXT      system prompt
+      --no-think         ask models that think first not to
+      --temperature X, --max-tokens N, --seed N
+
+  In the chat: /bye /clear /think /nothink /save FILE /help
+
+GLYD_API_KEY in the environment: clients must send it as their API key.
+"""
