@@ -152,7 +152,7 @@ def lint(session: nox.Session) -> None:
     """Check formats, types, imports, includes, warnings and licences."""
     install_tools(session, "clang-format", "hatchling", "import-linter", "mypy", "reuse", "rich", "ruff", "types-cffi")
     install_tools(session, "cffi", "check-jsonschema", "nox")
-    install_tools(session, "fastapi", "prometheus_client", "tokenizers")  # their types
+    install_tools(session, "fastapi", "prometheus_client", "tokenizers", "types-psutil", "uvicorn")  # their types
     steps = Steps(session)
     sources = [str(ROOT / "packages" / f"glyd-{name}" / "src") for name in NEEDS]
     with steps.step("ruff format"):

@@ -103,8 +103,8 @@ class ChatCompletion:
         end = tokenizer.decode(self._prompt[-8:])
         self._thinking = grammar is None and thinks(request, end)
         self._sampling = request.sampling(
+            engine.info,
             room=max(engine.info.context - len(self._prompt), 1),
-            n_vocabulary=engine.info.n_vocabulary,
             n_logprobs=(request.top_logprobs or 0) if request.logprobs else None,
             grammar=grammar,
         )

@@ -54,8 +54,8 @@ class Completion:
             grammar = for_json_schema(form.json_schema.schema_ if form.json_schema else {"type": "object"})
         self._sampling = [
             request.sampling(
+                engine.info,
                 room=max(engine.info.context - len(prompt), 1),
-                n_vocabulary=engine.info.n_vocabulary,
                 n_logprobs=request.logprobs,
                 grammar=grammar,
             )

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from glyd_cli.serving.engine import Sampling
+from glyd_cli.serving.engine import ModelInfo, Sampling
 
 _MOST_STOPS = 16
 _MOST_CHOICES = 32
@@ -101,7 +101,7 @@ class Request(BaseModel):
     seed: Annotated[int, Field(ge=-(2**63), lt=2**64)] | None = None
     presence_penalty: Annotated[float, Field(ge=-2, le=2, **_FINITE)] = 0.0
     frequency_penalty: Annotated[float, Field(ge=-2, le=2, **_FINITE)] = 0.0
-    repetition_penalty: Annotated[float, Field(gt=0, le=10, **_FINITE)] = 1.0
+    repetition_penalty: Annotated[float, Field(gt=0, le=10, **_FINITE)] | None = None
     logit_bias: dict[str, Annotated[float, Field(ge=-100, le=100, **_FINITE)]] | None = None
     user: str | None = None
 
@@ -120,15 +120,15 @@ class Request(BaseModel):
         """Stop strings as a list."""
         return [self.stop] if isinstance(self.stop, str) else self.stop or []
 
-    def sampling(self, *, room: int, n_vocabulary: int, n_logprobs: int | None, grammar: str | None) -> Sampling:
+    def sampling(self, info: ModelInfo, *, room: int, n_logprobs: int | None, grammar: str | None) -> Sampling:
         """Return the rules of one answer.
 
         Parameters
         ----------
+        info
+            The model's vocabulary and defaults.
         room
             Tokens that fit behind the prompt.
-        n_vocabulary
-            Token ids are below it.
         n_logprobs, grammar
             See `Sampling`.
 
@@ -137,6 +137,8 @@ class Request(BaseModel):
         ValueError
             A token id is outside the vocabulary or no number.
         """
+        n_vocabulary = info.n_vocabulary
+        advised = info.defaults
         bias: dict[int, float] = {}
         for key, value in (self.logit_bias or {}).items():
             if not key.isascii() or not key.isdigit() or len(key) > 12 or int(key) >= n_vocabulary:
@@ -147,13 +149,15 @@ class Request(BaseModel):
             raise ValueError(f"stop_token_ids: ids are below {n_vocabulary}, found {outside[0]}")
         return Sampling(
             max_tokens=min(self.most_tokens or room, room),
-            temperature=1.0 if self.temperature is None else self.temperature,
-            top_p=1.0 if self.top_p is None else self.top_p,
-            top_k=max(self.top_k or 0, 0),
-            min_p=self.min_p or 0.0,
+            temperature=advised.get("temperature", 1.0) if self.temperature is None else self.temperature,
+            top_p=advised.get("top_p", 1.0) if self.top_p is None else self.top_p,
+            top_k=max(int(advised.get("top_k", 0)) if self.top_k is None else self.top_k, 0),
+            min_p=advised.get("min_p", 0.0) if self.min_p is None else self.min_p,
             presence_penalty=self.presence_penalty,
             frequency_penalty=self.frequency_penalty,
-            repetition_penalty=self.repetition_penalty,
+            repetition_penalty=advised.get("repetition_penalty", 1.0)
+            if self.repetition_penalty is None
+            else self.repetition_penalty,
             logit_bias=bias,
             seed=self.seed,
             n_logprobs=n_logprobs,

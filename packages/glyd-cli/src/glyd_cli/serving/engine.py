@@ -122,6 +122,8 @@ class ModelInfo:
         Bytes of the weights in memory.
     created
         Seconds since 1970.
+    defaults
+        What the model's makers advise for fields of `Sampling`; requests override them.
     """
 
     name: str
@@ -131,6 +133,7 @@ class ModelInfo:
     layout: str
     weight_nbytes: int
     created: int
+    defaults: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -202,7 +202,8 @@ def kv_bytes_a_token(model: PreTrainedModel) -> int:
     config = model.config.get_text_config()
     heads = int(getattr(config, "num_key_value_heads", None) or config.num_attention_heads)
     size = int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
-    return 2 * int(config.num_hidden_layers) * heads * size * torch.empty((), dtype=model.dtype).element_size()
+    n_values = 2 * int(config.num_hidden_layers) * heads * size
+    return n_values * int(torch.empty((), dtype=model.dtype).element_size())
 
 
 def describe_model(model: PreTrainedModel, name: str, *, context: int | None = None, layout: str = "bf16") -> ModelInfo:
@@ -233,4 +234,14 @@ def describe_model(model: PreTrainedModel, name: str, *, context: int | None = N
         layout=layout,
         weight_nbytes=sum(held.values()),
         created=int(time.time()),
+        defaults=_advised(model),
     )
+
+
+def _advised(model: PreTrainedModel) -> dict[str, float]:
+    """Return the sampling fields of the model's generation config; none when it says not to sample."""
+    config = model.generation_config
+    if config is None or not config.do_sample:
+        return {}
+    names = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")
+    return {n: float(getattr(config, n)) for n in names if getattr(config, n, None) is not None}

@@ -86,7 +86,6 @@ async def _serve_and_chat(
 ) -> Exit:
     server.config.load()
     server.lifespan = server.config.lifespan_class(server.config)
-    server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]  # Ctrl-C is the chat's
     task = asyncio.create_task(server._serve(sockets=[listener]))  # noqa: SLF001 - serve() takes over the signals
     try:
         return await chat(engine, tokenizer, options)
@@ -171,8 +170,9 @@ def make_engine(options: ServeOptions, model: Any, tokenizer: PreTrainedTokenize
         The window asked for does not fit, or the model has a smaller one.
     """
     name = options.name or (Path(options.model).resolve().name if os.path.isdir(options.model) else options.model)
-    packed = [m.layout for m in model.modules() if isinstance(getattr(m, "layout", None), str)]
-    info = describe_model(model, name, context=options.context or _CONTEXT_MAX, layout=packed[0] if packed else "bf16")
+    layouts = glyd_gpu.report(model).layouts
+    layout = max(layouts, key=layouts.__getitem__) if layouts else "bf16"
+    info = describe_model(model, name, context=options.context or _CONTEXT_MAX, layout=layout)
     if options.context is not None and options.context > info.context:
         raise UsageError(f"--context {options.context} is more than the model's window of {info.context} tokens")
     device = model.device.type
