@@ -18,7 +18,7 @@ from glyd_cli.errors import Exit, FileError, UsageError, os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import NoReturn
+    from typing import Literal, NoReturn
 
     from glyd_cli.report import Reporter
 
@@ -26,6 +26,7 @@ VERBS = ("run", "serve")
 
 _NEEDED = ("torch", "transformers", "fastapi", "uvicorn", "llguidance", "prometheus_client", "glyd_gpu")
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+_TOKENIZERS = {"tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json"}
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
@@ -54,7 +55,7 @@ class ServeOptions:
     context: int | None = None
     slots: int = 8
     queue: int = 256
-    layout: str = "auto"
+    layout: Literal["auto", "tiered", "mma12"] = "auto"
     exact: bool = False
     device: str | None = None
     name: str | None = None
@@ -189,6 +190,8 @@ def check_model(options: ServeOptions) -> None:
             other = next((n for n in sorted(named) if n.endswith((".gguf", ".bin", ".pt", ".pth"))), None)
             text = f"no .safetensors files there{f', only {other}' if other else ''}: save the model as safetensors"
             raise FileError(options.model, text)
+        if not named & _TOKENIZERS:
+            raise FileError(options.model, "no tokenizer.json there: copy the tokenizer files of the model beside it")
         return
     if path.exists():
         hint = "GGUF files hold quantized weights" if path.suffix == ".gguf" else "a model is a directory"

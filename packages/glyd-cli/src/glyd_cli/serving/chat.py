@@ -84,7 +84,10 @@ def prompt_of(
         )
     except Exception as error:  # templates raise whatever they like
         raise ApiError(400, f"the model's chat template refuses these messages: {error}", param="messages") from error
-    return list(tokenizer.encode(text, add_special_tokens=False))
+    ids = list(tokenizer.encode(text, add_special_tokens=False))
+    if not ids:
+        raise ApiError(400, "the chat template makes an empty prompt of these messages", param="messages")
+    return ids
 
 
 def call_grammar(tools: Sequence[Tool], choice: str | ToolChoice | None) -> dict[str, Any] | None:
@@ -95,9 +98,9 @@ def call_grammar(tools: Sequence[Tool], choice: str | ToolChoice | None) -> dict
     ApiError
         The function asked for is not among the tools.
     """
-    if choice in {None, "none", "auto"}:
+    if choice is None or choice == "none" or choice == "auto":  # noqa: PLR1714 - models cannot be hashed
         return None
-    named = None if isinstance(choice, str) or choice is None else choice.function.name
+    named = None if isinstance(choice, str) else choice.function.name
     chosen = [t.function for t in tools if named is None or t.function.name == named]
     if not chosen:
         raise ApiError(400, f"tool_choice names {named!r}, which is not among the tools", param="tool_choice")

@@ -87,7 +87,7 @@ class Guard:
                 headers = {"www-authenticate": "Bearer"}
             await error.response(headers)(scope, receive, send)
             return
-        await self._app(scope, self._limited(receive), send)
+        await self._limited(scope, receive, send)
 
     def _fault(self, scope: Scope) -> ApiError | None:
         headers: dict[bytes, list[bytes]] = {}
@@ -123,15 +123,25 @@ class Guard:
         parts = urlsplit(origin)
         return parts.scheme in {"http", "https"} and parts.netloc.lower() == host.lower()
 
-    def _limited(self, receive: Receive) -> Receive:
+    async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the application; a body of unknown size that grows too large ends as one that was announced."""
         n = 0
+        over = started = False
 
         async def counted() -> Message:
-            nonlocal n
+            nonlocal n, over
             message = await receive()
             n += len(message.get("body", b""))
-            if n > self._max_body:
-                raise ApiError(413, f"the body may have {self._max_body} bytes, found more")
-            return message
+            over = over or n > self._max_body
+            return {"type": "http.disconnect"} if over else message
 
-        return counted
+        async def unless_over(message: Message) -> None:
+            nonlocal started
+            if not over:
+                started = True
+                await send(message)
+
+        await self._app(scope, counted, unless_over)
+        if over and not started:
+            error = ApiError(413, f"the body may have {self._max_body} bytes, found more")
+            await error.response({"connection": "close"})(scope, receive, send)

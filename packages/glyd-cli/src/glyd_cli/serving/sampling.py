@@ -119,10 +119,14 @@ def draw(logits: torch.Tensor, draws: Sequence[Draw]) -> list[int]:
             if request.adjusts:
                 request.adjust(scores[row])
     tokens = scores.argmax(dim=-1)
+    # rows with limits and rows without are drawn in different orders of the tokens: by their own
+    # rules alone, so that a seed gives the same draws whatever else is in the batch
     drawn = [row for row, d in enumerate(draws) if d.sampling.temperature > _GREEDY]
-    if drawn:
-        index = torch.tensor(drawn, device=scores.device)
-        tokens[index] = _sample(scores[index], [draws[row] for row in drawn])
+    for limited, sample in ((False, _sample_all), (True, _sample_limited)):
+        rows = [row for row in drawn if _is_limited(draws[row].sampling) == limited]
+        if rows:
+            index = torch.tensor(rows, device=scores.device)
+            tokens[index] = sample(scores[index], [draws[row] for row in rows])
     asked = [row for row, d in enumerate(draws) if d.sampling.n_logprobs is not None]
     steps = _logprobs(logits, tokens, draws, asked) if asked else {}
     chosen: list[int] = tokens.tolist()
@@ -131,31 +135,38 @@ def draw(logits: torch.Tensor, draws: Sequence[Draw]) -> list[int]:
     return chosen
 
 
-def _sample(scores: torch.Tensor, draws: Sequence[Draw]) -> torch.Tensor:
-    """Return one token a row, drawn by inverting the distribution function of what the limits leave."""
+def _is_limited(rules: Sampling) -> bool:
+    return bool(rules.top_p < 1.0 or rules.top_k or rules.min_p > 0.0)
 
-    def column(values: list[float]) -> torch.Tensor:
-        return torch.tensor(values, device=scores.device, dtype=torch.float32).unsqueeze(1)
 
+def _column(scores: torch.Tensor, values: list[float]) -> torch.Tensor:
+    return torch.tensor(values, device=scores.device, dtype=torch.float32).unsqueeze(1)
+
+
+def _sample_all(scores: torch.Tensor, draws: Sequence[Draw]) -> torch.Tensor:
+    """Return one token a row, drawn from all by inverting the distribution function."""
+    scaled = scores / _column(scores, [d.sampling.temperature for d in draws])
+    mass = torch.softmax(scaled, dim=-1).cumsum(dim=-1)
+    return _invert(mass, _column(scores, [d.next_number() for d in draws]))
+
+
+def _sample_limited(scores: torch.Tensor, draws: Sequence[Draw]) -> torch.Tensor:
+    """Return one token a row, drawn from what the limits leave."""
     rules = [d.sampling for d in draws]
-    scaled = scores / column([r.temperature for r in rules])
-    if not any(r.top_p < 1.0 or r.top_k or r.min_p > 0.0 for r in rules):
-        # nothing is cut off, so the order does not matter
-        mass = torch.softmax(scaled, dim=-1).cumsum(dim=-1)
-        return _invert(mass, column([d.next_number() for d in draws]))
+    scaled = scores / _column(scores, [r.temperature for r in rules])
     ordered, ids = scaled.sort(dim=-1, descending=True, stable=True)
     probabilities = torch.softmax(ordered, dim=-1)
     rank = torch.arange(scores.shape[1], device=scores.device).unsqueeze(0)
-    limits = column([float(r.top_k or scores.shape[1]) for r in rules])
+    limits = _column(scores, [float(r.top_k or scores.shape[1]) for r in rules])
     kept = rank < limits
-    kept &= probabilities >= probabilities[:, :1] * column([r.min_p for r in rules])
+    kept &= probabilities >= probabilities[:, :1] * _column(scores, [r.min_p for r in rules])
     probabilities = probabilities * kept
     before = probabilities.cumsum(dim=-1) - probabilities
     total = probabilities.sum(dim=-1, keepdim=True)
     # the likeliest token stays, whatever the limits
-    within = (before < column([r.top_p for r in rules]) * total) | (rank == 0)
+    within = (before < _column(scores, [r.top_p for r in rules]) * total) | (rank == 0)
     mass = (probabilities * within).cumsum(dim=-1)
-    place = _invert(mass, column([d.next_number() for d in draws]))
+    place = _invert(mass, _column(scores, [d.next_number() for d in draws]))
     return ids.gather(1, place.unsqueeze(1)).squeeze(1)
 
 

@@ -120,10 +120,8 @@ async def answer_once(engine: Engine, tokenizer: PreTrainedTokenizerFast, option
     Raises
     ------
     UsageError
-        The prompt is empty or does not fit.
+        The prompt does not fit.
     """
-    if not text.strip():
-        raise UsageError("the prompt is empty")
     conversation = Conversation(engine, tokenizer, options)
     ends_line = True
     try:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import sys
 import time
@@ -47,6 +48,12 @@ def serve_model(options: ServeOptions, reporter: Reporter, listener: socket.sock
     start = time.monotonic()
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
+    logging.getLogger("ContinuousBatchingLogger").setLevel(logging.CRITICAL)  # what users need to know is said here
+    text = None
+    if listener is None or (options.verb == "run" and not sys.stdin.isatty()):
+        text = options.prompt if options.prompt is not None else sys.stdin.read()
+        if not text.strip():
+            raise UsageError("the prompt is empty")
     model, tokenizer = load(options)
     engine = make_engine(options, model, tokenizer)
     engine.start()
@@ -57,9 +64,8 @@ def serve_model(options: ServeOptions, reporter: Reporter, listener: socket.sock
         f"{options.slots} at once, on {model.device}, ready in {time.monotonic() - start:.1f} s"
     )
     try:
-        if listener is None or (options.verb == "run" and not sys.stdin.isatty()):
-            text = options.prompt if options.prompt is not None else sys.stdin.read()
-            return asyncio.run(answer_once(engine, tokenizer, options, text))
+        if text is not None or listener is None:
+            return asyncio.run(answer_once(engine, tokenizer, options, text or ""))
         any_host = listener.getsockname()[0] not in {"127.0.0.1", "::1"}
         app = make_app(engine, tokenizer, hosts=options.allow_host, any_host=any_host, api_key=key)
         config = uvicorn.Config(app, log_level="warning", timeout_keep_alive=30, h11_max_incomplete_event_size=1 << 16)

@@ -1,0 +1,187 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""A tiny model of random weights, served for real on a loopback port."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+import torch
+import transformers
+import uvicorn
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+import glyd_gpu
+from glyd_cli.serving.app import make_app
+from glyd_cli.serving.transformers_engine import TransformersEngine, describe_model
+
+GLYD = Path(sys.executable).parent / "glyd"
+TEMPLATE = (
+    "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+def save_model(folder, *, template=TEMPLATE, **config):
+    """Write a random bf16 model with a byte-level tokenizer."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=512,
+        special_tokens=["<|endoftext|>", "<|im_start|>", "<|im_end|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )
+    words = ["the quick brown fox jumps over the lazy dog", "grüße an alle 😀 日本語", '{"name": "value", "n": 12}']
+    tokenizer.train_from_iterator(words * 4, trainer)
+    fast = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>", model_max_length=256
+    )
+    fast.chat_template = template
+    torch.manual_seed(0)
+    sizes = {
+        "vocab_size": 512,
+        "hidden_size": 128,
+        "intermediate_size": 256,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 32,
+        "max_position_embeddings": 256,
+        "tie_word_embeddings": True,
+        "bos_token_id": None,
+        "eos_token_id": fast.eos_token_id,
+        "pad_token_id": fast.pad_token_id,
+    }
+    model = transformers.Qwen3ForCausalLM(transformers.Qwen3Config(**{**sizes, **config}))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() > 1:  # enough spread that the tokens differ
+                parameter.normal_(0, 0.2)
+    model.to(torch.bfloat16).save_pretrained(folder)
+    fast.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def model_path(tmp_path_factory):
+    """Directory of a random chat model."""
+    return save_model(tmp_path_factory.mktemp("models") / "tiny")
+
+
+class Server:
+    """The application on a port of its own, in a thread."""
+
+    def __init__(self, path, *, n_slots=4, n_queue=8, **guard):
+        self.model = glyd_gpu.from_pretrained(path, device="cpu")
+        self.tokenizer = transformers.AutoTokenizer.from_pretrained(path)
+        info = describe_model(self.model, "tiny")
+        self.engine = TransformersEngine(self.model, self.tokenizer, info, n_slots=n_slots, n_queue=n_queue)
+        self.engine.start()
+        self.socket = socket.socket()
+        self.socket.bind(("127.0.0.1", 0))
+        self.port = self.socket.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        app = make_app(self.engine, self.tokenizer, **guard)
+        self.server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
+        self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.socket]})
+        self.thread.start()
+        wait_for(lambda: self.server.started, 20)
+
+    def stop(self):
+        self.server.should_exit = True
+        self.thread.join(20)
+        self.engine.stop()
+        assert not self.thread.is_alive()
+
+    def post(self, path, body, **kw):
+        return httpx.post(self.url + path, json=body, timeout=60, **kw)
+
+    def chat(self, text="hello", **body):
+        answer = self.post("/v1/chat/completions", {"messages": [{"role": "user", "content": text}], **body})
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def idle(self):
+        load = self.engine.load()
+        return load.n_running == 0 and load.n_waiting == 0
+
+
+def wait_for(condition, seconds):
+    """Wait until a condition holds; fail after a time."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not come to hold"
+        time.sleep(0.02)
+
+
+@pytest.fixture(scope="session")
+def server(model_path):
+    """One server for the tests that do not change it."""
+    one = Server(model_path)
+    yield one
+    one.stop()
+
+
+@pytest.fixture
+def idle_after(server):
+    """Nothing may run or wait shortly after a test."""
+    yield server
+    wait_for(server.idle, 5)
+
+
+class Glyd:
+    """The installed command."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def start(self, *args, **kw):
+        env = {**os.environ, "HF_HUB_OFFLINE": "1", **kw.pop("env", {})}
+        kw = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **kw}
+        return subprocess.Popen([GLYD, *map(os.fspath, args)], cwd=self.folder, env=env, **kw)
+
+    def __call__(self, *args, code=0, stdin=None, timeout=120, **kw):
+        if stdin is not None:
+            kw["stdin"] = subprocess.PIPE
+        process = self.start(*args, **kw)
+        out, err = process.communicate(stdin, timeout=timeout)
+        assert b"Traceback" not in err, err
+        assert process.returncode == code, (args, process.returncode, out, err)
+        return out.decode(), err.decode()
+
+
+@pytest.fixture
+def glyd(tmp_path):
+    """The command, run in an empty folder."""
+    return Glyd(tmp_path)
+
+
+@pytest.fixture(name="wait_for")
+def _wait_for():
+    return wait_for
+
+
+@pytest.fixture(name="save_model")
+def _save_model():
+    return save_model
+
+
+@pytest.fixture
+def new_server():
+    """Start servers of other settings; they are stopped at the end."""
+    started = []
+
+    def start(*args, **kw):
+        started.append(Server(*args, **kw))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.stop()
