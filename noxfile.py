@@ -33,7 +33,7 @@ TOP_LEVEL = {"codec": "glyd,glyd_codec", "cli": "glyd_cli", "gpu": "glyd_gpu,gly
 WARNINGS = ("-std=c11", "-O3", "-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Werror")
 FUZZ_RUNS = 1_000_000  # over all targets of one `nox -s fuzz`
 
-nox.options.sessions = ["lint", "build", "demo", "tests_native", "tests_codec", "tests_cli", "kernels", "tests_gpu"]
+nox.options.sessions = ["lint", "build", "demo", "tests_native", "tests_codec", "tests_cli", "kernels", "tests_gpu", "tests_serving"]
 nox.options.default_venv_backend = "virtualenv"
 nox.options.reuse_venv = "yes"  # but for sessions that say otherwise
 nox.options.error_on_missing_interpreters = True
@@ -273,6 +273,20 @@ def tests_gpu(session: nox.Session) -> None:
     session.install("peft")  # adapters beside packed layers
     install_tools(session, "torch")  # the build for the CPU where constraints.txt says so
     _pytest(session, "gpu")
+
+
+@nox.session(reuse_venv=False)
+def tests_serving(session: nox.Session) -> None:
+    """Test the servers of glyd-cli, with glyd-gpu and a small model on the CPU."""
+    codec, gpu, cli = (wheel(session, name) for name in ("codec", "gpu", "cli"))
+    install_tools(session, "torch")
+    session.install(str(codec), str(gpu), f"{cli}[serve]")
+    session.install("httpx", "jsonschema", "openai")  # what asks
+    install_tools(session, "pytest", "hypothesis")
+    tests = ROOT / "packages" / "glyd-cli" / "tests_serving"
+    command = ("python", "-I", "-m", "pytest", "-p", "no:cacheprovider", "--import-mode=importlib")
+    with session.chdir(session.create_tmp()):
+        session.run(*command, str(tests), *session.posargs)
 
 
 @nox.session
