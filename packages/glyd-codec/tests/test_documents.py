@@ -30,12 +30,16 @@ def test_examples_of_the_readme_run(tmp_path, monkeypatch, text, tools):
     (tmp_path / "dump-monday.sql").write_bytes(text[:-3000])
     scope = {"data": glyd.compress(text[:5000]), "path": "table.glyd", "weights": tools.make_bf16(256 * 1024)}
     scope |= {"old": text[:-3000], "new": text[1000:], "tuesday": text}
+    numpy = pytest.importorskip("numpy")
+    scope["array"] = numpy.arange(4000, dtype=numpy.float32).reshape(1000, 4)
     for block in blocks:
         exec(compile(block, "README.md", "exec"), scope)
     assert scope["tail"] == text[-65536:]
     assert scope["n"] == len(scope["data"])
     assert glyd.decompress(scope["part"] + scope["rest"]) == scope["data"]
     assert scope["rows"] == scope["weights"][2 * 64 * 1024 : 2 * 192 * 1024]
+    numpy.testing.assert_array_equal(scope["some"], scope["array"][100:200])
+    numpy.testing.assert_array_equal(scope["everything"]["head"], scope["head"])
     assert glyd.open("log.glyd").read() == b"a line\n"
     assert len(scope["delta"]) < len(glyd.compress(text)) // 2
     assert glyd.open("dump-tuesday.sql.glyd", base="dump-monday.sql").read() == text

@@ -35,6 +35,7 @@ from glyd_codec._oneshot import compress, decompress, decompress_into
 from glyd_codec._open import open  # noqa: A004
 from glyd_codec._params import LEVELS, Limits
 from glyd_codec._stream import Compressor, Decompressor
+from glyd_codec._tensors import TensorFile, TensorSlice, load_file, open_tensors, save_file
 from glyd_codec._version import __version__
 from glyd_codec._weights import WeightsInfo, pack_weights, read_weights_info, unpack_weights
 
@@ -60,6 +61,8 @@ __all__ = [
     "PackReport",
     "ParameterError",
     "SegmentInfo",
+    "TensorFile",
+    "TensorSlice",
     "TruncatedError",
     "UnsupportedVersionError",
     "WeightsFit",
@@ -74,10 +77,13 @@ __all__ = [
     "get_frame_info",
     "iter_frames",
     "iter_segments",
+    "load_file",
     "open",
+    "open_tensors",
     "pack_model",
     "pack_weights",
     "read_weights_info",
+    "save_file",
     "unpack_model",
     "unpack_weights",
     "verify_model",

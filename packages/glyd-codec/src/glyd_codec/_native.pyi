@@ -30,6 +30,8 @@ class _Lib:
     GLYD_CHECK_NONE: Final[int]
     GLYD_CHECK_XXH3_32: Final[int]
     GLYD_CHECK_XXH3_64: Final[int]
+    GLYD_FRAME_MAGIC: Final[int]
+    GLYD_SKIPPABLE_MAGIC: Final[int]
     GLYD_KIND_END: Final[int]
     GLYD_KIND_RAW: Final[int]
     GLYD_KIND_FILL: Final[int]
