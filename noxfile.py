@@ -5,6 +5,8 @@
 Packages are tested as users get them: from a wheel that was made from the
 sdist, in an environment that holds nothing else but the declared dependencies,
 run from outside the source tree.
+
+File length: nox reads one file, and all sessions in one place are easier to follow than parts.
 """
 
 from __future__ import annotations
@@ -33,7 +35,17 @@ TOP_LEVEL = {"codec": "glyd,glyd_codec", "cli": "glyd_cli", "gpu": "glyd_gpu,gly
 WARNINGS = ("-std=c11", "-O3", "-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Werror")
 FUZZ_RUNS = 1_000_000  # over all targets of one `nox -s fuzz`
 
-nox.options.sessions = ["lint", "build", "demo", "tests_native", "tests_codec", "tests_cli", "kernels", "tests_gpu", "tests_serving"]
+nox.options.sessions = [
+    "lint",
+    "build",
+    "demo",
+    "tests_native",
+    "tests_codec",
+    "tests_cli",
+    "kernels",
+    "tests_gpu",
+    "tests_serving",
+]
 nox.options.default_venv_backend = "virtualenv"
 nox.options.reuse_venv = "yes"  # but for sessions that say otherwise
 nox.options.error_on_missing_interpreters = True

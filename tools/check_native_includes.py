@@ -43,6 +43,8 @@ LENGTH_REASON = re.compile(r"File length: \S+")
 CORE_LICENCE = "BSD-3-Clause OR GPL-2.0-only"
 LICENCES = (
     ("packages/glyd-cli/", "BUSL-1.1"),
+    ("packages/glyd-gpu/", "BUSL-1.1"),
+    ("packages/glyd-store/", "BUSL-1.1"),
     ("examples/", "Apache-2.0"),
     ("", CORE_LICENCE),
 )

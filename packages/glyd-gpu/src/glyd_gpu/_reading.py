@@ -120,7 +120,7 @@ def local_files(folder: str) -> list[str]:
         A file is missing, or the index names none.
     """
     index = os.path.join(folder, "model.safetensors.index.json")
-    names = ["model.safetensors"]
+    names: list[Any] = ["model.safetensors"]
     if os.path.isfile(index):
         try:
             with open(index, encoding="utf-8") as file:
