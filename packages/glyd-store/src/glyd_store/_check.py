@@ -1,0 +1,322 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""Checking a store: what is damaged, and everything that depends on it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from glyd_store._contents import PIECE_NBYTES, content_by_number, read_content
+from glyd_store._entry import entry_key, entry_seq, stream_key
+from glyd_store._errors import IndexDamagedError, IntegrityError, StoreError
+from glyd_store._index import decode_name
+from glyd_store._journal import STORE_KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from glyd_store._core import Core
+    from glyd_store._index import Index
+
+REBUILD = "run 'rebuild' to make the index again from the journal"
+REPUT = "put these objects again, or run 'repair --from' with files that have their content"
+REPAIR = "run 'repair' to write it again from the index"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that is not as it should be.
+
+    Attributes
+    ----------
+    key
+        The file.
+    what
+        What was found, and what was expected.
+    objects
+        Ids and names of all objects that cannot be read, or could not after a loss of the index.
+    advice
+        What to do.
+    """
+
+    key: str
+    what: str
+    objects: tuple[tuple[int, str], ...]
+    advice: str
+
+
+@dataclass(slots=True)
+class CheckReport:
+    """What check found.
+
+    Attributes
+    ----------
+    problems
+        Empty: all that was looked at is sound.
+    n_objects, n_entries, n_streams
+        What the store holds.
+    n_read, read_nbytes
+        Streams that were read, this time or before an interruption, and bytes read this time.
+    orphan_nbytes
+        Bytes of streams that nothing needs, which compact removes.
+    """
+
+    problems: list[Problem] = field(default_factory=list)
+    n_objects: int = 0
+    n_entries: int = 0
+    n_streams: int = 0
+    n_read: int = 0
+    read_nbytes: int = 0
+    orphan_nbytes: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether no problem was found."""
+        return not self.problems
+
+
+class Checker:
+    """One check of a store.
+
+    Parameters
+    ----------
+    core
+        The store.
+    progress
+        Told of a step and bytes done in it.
+    """
+
+    def __init__(self, core: Core, progress: Callable[[str, int], None] | None = None) -> None:
+        self._core = core
+        self._progress = progress or (lambda _step, _n: None)
+        self.report = CheckReport()
+        self._bad: dict[str, str] = {}  # files that were found damaged
+
+    def run(self, read_data: float = 0.0, *, decode: bool = False, resume: bool = False) -> CheckReport:
+        """Check; see `glyd_store.Store.check`."""
+        core = self._core
+        store = core.store_id()
+        if store is None:
+            raise StoreError(f"{core.backend.url} is no store")
+        truth, damaged = core.build_index("", store)  # in a temporary file that SQLite takes care of
+        try:
+            index: Index | None = None
+            try:
+                index = core.index
+            except IndexDamagedError as error:
+                self._add(error.key or "index", str(error), (), "", noted=False)
+            self._check_store_file()
+            best = index or truth
+            for error in damaged:
+                self._entry_problem(best, error)
+            if index is not None:
+                self._check_index(index, truth, {entry_seq(e.key or "") for e in damaged})
+            self._check_streams(best, [e.key for e in damaged])
+            if read_data > 0 or decode:
+                self._read_streams(best, 1.0 if decode else read_data, resume=resume)
+            if decode:
+                self._decode(best)
+            self.report.n_objects = best.value("SELECT count(*) FROM object WHERE deleted IS NULL")
+            self._keep_notes(index, is_whole=read_data >= 1)
+        finally:
+            truth.close()
+        return self.report
+
+    def _add(
+        self, key: str, what: str, objects: Iterable[tuple[int, str]], advice: str, *, noted: bool = True
+    ) -> None:
+        self.report.problems.append(Problem(key, what, tuple(objects), advice))
+        if noted:
+            self._bad[key] = what
+
+    def _check_store_file(self) -> None:
+        try:
+            found = json.loads(self._core.backend.read(STORE_KEY))
+            if found["id"] != self._core.store_id():
+                raise ValueError("another id than the journal has")
+        except FileNotFoundError:
+            self._add(STORE_KEY, f"{STORE_KEY} is missing", (), REPAIR, noted=False)
+        except (ValueError, KeyError, TypeError) as error:
+            self._add(STORE_KEY, f"{STORE_KEY} is damaged: {error}", (), REPAIR, noted=False)
+
+    # ---- journal and index
+
+    def _entry_problem(self, index: Index, error: IntegrityError) -> None:
+        seq = entry_seq(error.key or "")
+        lost = self._dependents(index, "c.kind = 'payload' AND c.seq = ?", seq)
+        sidecar = index.rows("SELECT id, name FROM object WHERE seq = ? AND deleted IS NULL", seq)
+        objects = dict(lost) | {number: decode_name(name) for number, name in sidecar}
+        known = index.row("SELECT 1 FROM entry WHERE seq = ?", seq) is not None
+        advice = REPUT if lost else REPAIR if known else "what it said is lost unless the index comes back"
+        self._add(error.key or "journal", str(error), sorted(objects.items()), advice)
+
+    def _check_index(self, index: Index, truth: Index, damaged: set[int | None]) -> None:
+        here = {seq for (seq,) in index.rows("SELECT seq FROM entry")}
+        there = {seq for (seq,) in truth.rows("SELECT seq FROM entry")}
+        for seq in sorted(here - there - damaged):
+            if self._core.index.row("SELECT 1 FROM entry WHERE seq = ?", seq) is None:
+                continue  # dropped since
+            error = IntegrityError(f"{entry_key(seq)} is missing", key=entry_key(seq))
+            damaged.add(seq)
+            self._entry_problem(index, error)
+        what = index.value("PRAGMA quick_check(1)")
+        if what != "ok":
+            self._add(str(index.path), f"the index is damaged: {what}", (), REBUILD, noted=False)
+            return
+        skipped = damaged | {seq for seq in there if seq > index.seq} | (there - here)
+        late = {seq for seq in there - here if seq <= index.seq}
+        mine, theirs = _state(index, skipped), _state(truth, skipped)
+        wrong = sorted(set(mine.items()) ^ set(theirs.items()), key=repr)
+        if (wrong or late) and not self._moved_on(index, truth):
+            objects = {key[1]: decode_name(row[0]) for key, row in wrong if key[0] == "object"}
+            example = f", for instance {wrong[0][0]}" if wrong else ""
+            text = f"the index differs from the journal in {len(wrong) + len(late)} places{example}"
+            self._add(str(index.path), text, sorted(objects.items()), REBUILD, noted=False)
+
+    def _moved_on(self, index: Index, truth: Index) -> bool:
+        """Say whether a writer committed something while we looked."""
+        return index.seq != truth.seq
+
+    def _dependents(self, index: Index, condition: str, *values: Any) -> list[tuple[int, str]]:
+        """Return the objects whose content, or a base of it, fulfils a condition."""
+        rows = index.rows(
+            "WITH RECURSIVE hit(id, sha256) AS (SELECT c.id, c.sha256 FROM content c WHERE " + condition + " UNION"
+            " SELECT c.id, c.sha256 FROM content c JOIN hit ON c.base = hit.sha256)"
+            " SELECT o.id, o.name FROM object o JOIN hit ON hit.id = o.content WHERE o.deleted IS NULL ORDER BY o.id",
+            *values,
+        )
+        return [(number, decode_name(name)) for number, name in rows]
+
+    # ---- streams
+
+    def _check_streams(self, index: Index, damaged: list[str | None]) -> None:
+        core = self._core
+        for missing, name in index.rows(
+            "SELECT o.id, o.name FROM object o JOIN content c ON c.id = o.content"
+            " WHERE c.kind = 'missing' AND o.deleted IS NULL"
+        ):
+            what = f"nothing says where the content of object {missing} is"
+            self._add(f"object {missing}", what, [(missing, decode_name(name))], REPUT, noted=False)
+        there = dict(core.backend.list("streams/"))
+        known: set[str] = set()
+        for stream, nbytes in index.pages("SELECT id, nbytes FROM stream WHERE id > ? ORDER BY id", n=1000):
+            key = stream_key(stream)
+            known.add(key)
+            self.report.n_streams += 1
+            found = there.get(key)
+            if found == nbytes:
+                continue
+            if self._fresh(index).row("SELECT 1 FROM stream WHERE id = ?", stream) is None:
+                continue  # removed since
+            what = f"{key} is missing" if found is None else f"{key} has {found} bytes, expected {nbytes}"
+            self._add(key, what, self._dependents(index, "c.stream = ?", stream), REPUT)
+        self.report.n_entries = index.value("SELECT count(*) FROM entry")
+        orphans = {key: n for key, n in there.items() if key not in known}
+        self.report.orphan_nbytes = sum(orphans.values())
+        if orphans and damaged:
+            for key in sorted(orphans):
+                what = f"{key} is stated by no entry that can be read; {damaged[0]} may have stated it"
+                self._add(key, what, (), "it holds a whole frame: decompress it by hand if its object is missed")
+
+    def _read_streams(self, index: Index, share: float, *, resume: bool) -> None:
+        core = self._core
+        run = self._start_run(resume=resume)
+        chosen = random.Random(core.clock())  # noqa: S311 - which ones are read need not be secret
+        for stream, nbytes in index.pages("SELECT id, nbytes FROM stream WHERE id > ? ORDER BY id", n=1000):
+            key = stream_key(stream)
+            if key in self._bad or (share < 1 and chosen.random() >= share):
+                continue
+            if run is not None and index.row("SELECT 1 FROM verified WHERE stream = ? AND run = ?", stream, run):
+                self.report.n_read += 1
+                continue
+            found = self._hash(key)
+            self.report.n_read += 1
+            self.report.read_nbytes += nbytes
+            if found == stream:
+                if run is not None:
+                    with index.transaction():
+                        index.db.execute("INSERT OR REPLACE INTO verified VALUES(?, ?)", (stream, run))
+            elif found is not None or self._fresh(index).row("SELECT 1 FROM stream WHERE id = ?", stream):
+                what = f"{key} is damaged: its SHA-256 is {found.hex()[:16] + '…' if found else 'unreadable'}"
+                self._add(key, what, self._dependents(index, "c.stream = ?", stream), REPUT)
+        if run is not None:
+            with index.transaction():
+                index.db.execute("DELETE FROM meta WHERE key = 'check_run'")
+
+    def _start_run(self, *, resume: bool) -> int | None:
+        """Return the number of a check that can be resumed; None where notes cannot be kept."""
+        core = self._core
+        if core.read_only or core.backend.read_only:
+            return None
+        try:
+            index = core.index
+        except IndexDamagedError:
+            return None
+        run = index.meta("check_run") if resume else None
+        if run is None:
+            run = core.clock()
+            with index.transaction():
+                index.db.execute("INSERT OR REPLACE INTO meta VALUES('check_run', ?)", (run,))
+        return int(run)
+
+    def _fresh(self, index: Index) -> Index:
+        """Return the index as it is now, or the one given where it is damaged."""
+        try:
+            return self._core.index
+        except IndexDamagedError:
+            return index
+
+    def _hash(self, key: str) -> bytes | None:
+        total = hashlib.sha256()
+        try:
+            with self._core.backend.open(key) as file:
+                while piece := file.read(PIECE_NBYTES):
+                    total.update(piece)
+                    self._progress("read", len(piece))
+        except OSError:
+            return None
+        return total.digest()
+
+    def _decode(self, index: Index) -> None:
+        core = self._core
+        for number, size in index.pages("SELECT id, size FROM content WHERE id > ? ORDER BY id"):
+            row = content_by_number(core, number)
+            if row.key in self._bad or row.kind == "missing":
+                continue
+            try:
+                read_content(core, row, lambda _: None)
+            except IntegrityError as error:
+                if (error.key or row.key) not in self._bad:
+                    self._add(row.key, str(error), self._dependents(index, "c.id = ?", number), REPUT)
+            self._progress("decode", size)
+
+    def _keep_notes(self, index: Index | None, *, is_whole: bool) -> None:
+        """Keep what is damaged in the index, so that puts do not rely on it."""
+        core = self._core
+        if index is None or index.path is None or core.read_only or core.backend.read_only:
+            return
+        with index.transaction():
+            if is_whole:
+                index.db.execute("DELETE FROM damage")
+            for key, what in self._bad.items():
+                index.db.execute("INSERT OR REPLACE INTO damage VALUES(?, ?)", (key, what))
+
+
+def _state(index: Index, skipped: set[int | None]) -> dict[tuple[str, Any], tuple[Any, ...]]:
+    """Return what an index says of living objects, without what some entries say."""
+    out: dict[tuple[str, Any], tuple[Any, ...]] = {}
+    for number, *rest, seq, content_seq in index.rows(
+        "SELECT o.id, o.name, o.time, o.tags, c.sha256, c.size, c.kind, c.stream, c.offset, c.nbytes, c.base, o.seq,"
+        " c.seq FROM object o LEFT JOIN content c ON c.id = o.content WHERE o.deleted IS NULL"
+    ):
+        if seq not in skipped and content_seq not in skipped:
+            out["object", number] = tuple(rest)
+    for stream, *rest, seq in index.rows("SELECT id, nbytes, size, seq FROM stream"):
+        if seq not in skipped:
+            out["stream", stream.hex()] = tuple(rest)
+    return out

@@ -1,0 +1,390 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""The heart of a store: its lock, its journal, its index, and the commit."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import sqlite3
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from glyd_store._entry import FORMAT, Entry, encode_entry, entry_key, stream_key
+from glyd_store._errors import IndexDamagedError, IntegrityError, LockedError, ReadOnlyError, StoreError
+from glyd_store._frames import write_all
+from glyd_store._index import Index
+from glyd_store._journal import STORE_KEY, iter_entries, journal_end, read_entry, read_store_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from glyd_store._backend import Backend
+
+_APPLY_AT_ONCE = 256  # entries in one transaction of a rebuild: bounds memory, amortizes the commit
+
+
+class Core:
+    """An open store.
+
+    Parameters
+    ----------
+    backend
+        Where its bytes are.
+    lock_timeout_s
+        Seconds to wait for another writer.
+    break_lock
+        Take the lock from a holder on another machine.
+    read_only
+        Refuse to write.
+    """
+
+    def __init__(
+        self, backend: Backend, *, lock_timeout_s: float = 10.0, break_lock: bool = False, read_only: bool = False
+    ) -> None:
+        self.backend = backend
+        self.lock_timeout_s = lock_timeout_s
+        self.break_lock = break_lock
+        self.read_only = read_only
+        self.mutex = threading.RLock()
+        self.clock: Callable[[], int] = time.time_ns
+        self.notes: list[str] = []
+        """What was found out of order and put right on the way."""
+        self._index: Index | None = None
+        self._index_file: tuple[int, int] | None = None
+        self._depth = 0  # of writing(), which may be nested
+        self._last_seq = 0
+
+    # ---- opening
+
+    @property
+    def index(self) -> Index:
+        """The index, opened for reading if need be."""
+        with self.mutex:
+            if self._index is not None and self._depth == 0 and self._index_file != self._stat_index():
+                self.close()  # another process has made it again
+            if self._index is None:
+                self._open_for_reading()
+            assert self._index is not None  # noqa: S101 - for mypy
+            return self._index
+
+    def close(self) -> None:
+        """Close the index."""
+        with self.mutex:
+            if self._index is not None:
+                self._index.close()
+                self._index = None
+
+    def _stat_index(self) -> tuple[int, int] | None:
+        if self._index is None or self._index.path is None:
+            return None
+        try:
+            found = os.stat(self._index.path)
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def store_id(self) -> str | None:
+        """Return the id of the store; None: there is no store here."""
+        return read_store_id(self.backend)
+
+    def _open_for_reading(self) -> None:
+        store = self.store_id()
+        if store is None:
+            raise StoreError(f"{self.backend.url} is no store (there is no usable {STORE_KEY} and no journal)")
+        path = self.backend.index_path(store)
+        writable = not (self.read_only or self.backend.read_only)
+        if path is None:
+            self._index = Index.create(None, store)
+            self._catch_up(store)
+            return
+        try:
+            self._index = Index.open(path, writable=writable)
+        except FileNotFoundError:
+            self._open_missing(path, store, writable=writable)
+        except sqlite3.OperationalError as error:
+            raise OSError(5, f"the index {path} cannot be opened: {error}") from error
+        self._index_file = self._stat_index()
+        assert self._index is not None  # noqa: S101 - for mypy
+        if self._index.store != store:
+            self.close()
+            raise IndexDamagedError(f"the index {path} belongs to another store, not to {store}", key=path)
+        if journal_end(self.backend) > self._index.seq:
+            self._catch_up_reader(store, writable=writable)
+
+    def _open_missing(self, path: str, store: str, *, writable: bool) -> None:
+        if not writable:
+            self._index = Index.create(None, store)
+            self._catch_up(store)
+        elif journal_end(self.backend) == 0 or self.backend.private_index:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            self._index = Index.create(path, store)
+            self._catch_up(store)
+        else:
+            raise IndexDamagedError(f"the index {path} is missing", key=path)
+
+    def _catch_up_reader(self, store: str, *, writable: bool) -> None:
+        """Take in what a writer committed and did not live to put into the index."""
+        assert self._index is not None  # noqa: S101 - for mypy
+        if self.backend.private_index:
+            self._catch_up(store)
+        elif writable:
+            try:
+                with self.backend.lock(0):
+                    self._catch_up(store)
+                return
+            except LockedError:
+                return  # its writer lives, and is about to
+            except (ReadOnlyError, OSError):
+                pass
+        if journal_end(self.backend) > self._index.seq:
+            copy = self._index.to_memory()
+            self._index.close()
+            self._index = copy
+            self._catch_up(store)
+
+    # ---- the journal
+
+    def _catch_up(self, store: str) -> None:
+        """Bring the index up to the journal."""
+        assert self._index is not None  # noqa: S101 - for mypy
+        end = journal_end(self.backend)
+        at = self._index.seq
+        self._last_seq = max(end, at)
+        if end <= at:
+            return
+        damaged: list[IntegrityError] = []
+        try:
+            while at < end:
+                entries = []
+                for seq in range(at + 1, min(at + _APPLY_AT_ONCE, end) + 1):
+                    try:
+                        entries.append(read_entry(self.backend, seq, store))
+                    except IntegrityError as error:
+                        damaged.append(error)
+                self._index.apply(entries)
+                at = min(at + _APPLY_AT_ONCE, end)
+        except FileNotFoundError:
+            # entries in between are gone: what they said is in later ones, which only all together tell
+            self._replace_index(store)
+            return
+        self.note_damage(damaged)
+
+    def note_damage(self, damaged: list[IntegrityError]) -> None:
+        """Keep in the index what was found damaged, so that nothing new relies on it."""
+        assert self._index is not None  # noqa: S101 - for mypy
+        if damaged:
+            with self._index.transaction():
+                for error in damaged:
+                    if error.key is not None:
+                        self._index.db.execute("INSERT OR REPLACE INTO damage VALUES(?, ?)", (error.key, str(error)))
+
+    def is_damaged(self, key: str) -> bool:
+        """Say whether a file was found damaged."""
+        return self.index.row("SELECT 1 FROM damage WHERE key = ?", key) is not None
+
+    def build_index(self, path: str | None, store: str) -> tuple[Index, list[IntegrityError]]:
+        """Return a new index made from the whole journal, and what could not be read of it."""
+        dropped: set[int] = set()
+        for entry in iter_entries(self.backend, store, []):
+            dropped.update(entry.drop_entries)
+        damaged: list[IntegrityError] = []
+        index = Index.create(path, store)
+        try:
+            batch: list[Entry] = []
+            for entry in iter_entries(self.backend, store, damaged):
+                if entry.seq not in dropped:
+                    batch.append(entry)
+                if len(batch) == _APPLY_AT_ONCE:
+                    index.apply(batch)
+                    batch.clear()
+            index.apply(batch)
+        except BaseException:
+            index.close()
+            raise
+        return index, damaged
+
+    def _replace_index(self, store: str) -> list[IntegrityError]:
+        """Make the index again and put it in place of the old one."""
+        path = self.backend.index_path(store) if self._index is None or self._index.path else None
+        if path is None:
+            fresh, damaged = self.build_index(None, store)
+            self.close()
+            self._index = fresh
+        else:
+            new = path + ".new"
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            for old in (new, new + "-wal", new + "-shm"):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(old)
+            fresh, damaged = self.build_index(new, store)
+            fresh.close()
+            self.close()
+            # a log of the old index must never meet the new one
+            for old in (path, path + "-wal", path + "-shm"):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(old)
+            os.replace(new, path)
+            self._index = Index.open(path, writable=True)
+            self._index_file = self._stat_index()
+        self._last_seq = max(journal_end(self.backend), self._index.seq)
+        self.note_damage(damaged)
+        return damaged
+
+    def rebuild(self) -> list[IntegrityError]:
+        """Make the index again from the journal; return what of the journal cannot be read."""
+        with self.writing(use_index=False):
+            store = self.store_id()
+            if store is None:
+                raise StoreError(f"{self.backend.url} is no store")
+            return self._replace_index(store)
+
+    # ---- writing
+
+    def check_writable(self) -> None:
+        """Raise where writing cannot work, before work is done for it.
+
+        Raises
+        ------
+        ReadOnlyError
+            When the store cannot be written.
+        """
+        if self.read_only:
+            raise ReadOnlyError(f"the store {self.backend.url} was opened for reading only")
+        if self.backend.read_only:
+            raise ReadOnlyError(f"the store {self.backend.url} is read-only")
+
+    @contextlib.contextmanager
+    def writing(self, *, use_index: bool = True, use_reserve: bool = False) -> Iterator[None]:
+        """Be the writer, with an index that is up to date.
+
+        Parameters
+        ----------
+        use_index
+            Open the index; False for the one operation that makes it.
+        use_reserve
+            On a full disk make room from the reserve: for what frees more.
+        """
+        with self.mutex:
+            if self._depth:
+                self._depth += 1
+                try:
+                    yield
+                finally:
+                    self._depth -= 1
+                return
+            self.check_writable()
+            self.backend.make_root()
+            with self.backend.lock(self.lock_timeout_s, force=self.break_lock):
+                self._depth = 1
+                try:
+                    if use_reserve:
+                        self.backend.free_reserve()
+                    self._prepare_writing(use_index=use_index)
+                    yield
+                finally:
+                    self._depth = 0
+
+    def _prepare_writing(self, *, use_index: bool) -> None:
+        store = self.store_id()
+        if store is None:
+            store = self._create_store()
+        if not use_index:
+            self.close()
+            return
+        path = self.backend.index_path(store)
+        if self._index is not None and path is not None and self._index_file != self._stat_index():
+            self.close()
+        if self._index is not None and self._index.path is None and path is not None:
+            self.close()  # a copy that a reader made
+        if self._index is None:
+            if path is None:
+                self._index = Index.create(None, store)
+            else:
+                try:
+                    self._index = Index.open(path, writable=True)
+                except FileNotFoundError:
+                    self._open_missing(path, store, writable=True)
+                except sqlite3.OperationalError as error:
+                    raise OSError(5, f"the index {path} cannot be opened: {error}") from error
+            self._index_file = self._stat_index()
+        self._catch_up(store)
+        self.backend.clear_unfinished()
+        self._remove_leftovers()
+
+    def _create_store(self) -> str:
+        self.backend.prepare()
+        store = secrets.token_hex(16)
+        staged = self.backend.stage()
+        try:
+            write_all(staged.file, json.dumps({"format": FORMAT, "id": store}).encode() + b"\n")
+            staged.publish(STORE_KEY, exclusive=True)
+        finally:
+            staged.discard()
+        self.backend.fill_reserve()
+        return store
+
+    def new_entry(self, kind: str) -> Entry:
+        """Return an empty entry to fill and commit."""
+        index = self.index
+        return Entry(index.store, self._last_seq + 1, self.clock(), kind, int(index.meta("next_id")))
+
+    def commit(self, entry: Entry) -> None:
+        """Make an entry part of the journal and the index. This is where an operation has happened.
+
+        Raises
+        ------
+        LockedError
+            When another writer took the number: the lock did not hold.
+        """
+        assert self._index is not None  # noqa: S101 - for mypy
+        key = entry_key(entry.seq)
+        data = encode_entry(entry)
+        entry.nbytes = len(data)
+        staged = self.backend.stage()
+        try:
+            write_all(staged.file, data)
+            staged.publish(key, exclusive=True)
+        except FileExistsError:
+            raise LockedError(f"another writer has committed {key}: the lock of the store does not hold") from None
+        except BaseException as error:
+            self._take_back(key, error)
+            raise
+        finally:
+            staged.discard()
+        try:
+            self._index.apply([entry])
+        except BaseException as error:
+            self._take_back(key, error)
+            raise
+        self._last_seq = entry.seq
+
+    def _take_back(self, key: str, error: BaseException) -> None:
+        """Remove an entry of an operation that fails; what cannot be removed, the next writer takes in."""
+        try:
+            self.backend.delete([key])
+        except OSError:
+            error.glyd_uncertain = True  # type: ignore[attr-defined]
+            self.close()
+
+    def discard_streams(self, streams: list[bytes], error: BaseException) -> None:
+        """Remove the streams of an operation that failed, unless its entry may be there."""
+        if streams and not getattr(error, "glyd_uncertain", False):
+            with contextlib.suppress(OSError):  # nothing points to them: compact removes them
+                self.backend.delete([stream_key(stream) for stream in streams])
+
+    def remove(self, keys: list[str]) -> None:
+        """Remove files that a committed entry drops, then forget that they were to be removed."""
+        if not keys:
+            return
+        self.backend.delete(keys)
+        index = self.index
+        with index.transaction():
+            index.db.executemany("DELETE FROM leftover WHERE key = ?", [(key,) for key in keys])
+
+    def _remove_leftovers(self) -> None:
+        index = self.index
+        keys = [key for (key,) in index.rows("SELECT key FROM leftover ORDER BY key")]
+        self.remove(keys)

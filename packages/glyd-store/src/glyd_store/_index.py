@@ -1,0 +1,320 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""The index: the state that the journal describes, in SQLite.
+
+Everything here follows from the journal (docs/store-format.md) and can be made again
+from it, but for two tables of notes: what ``check`` found damaged, and how far it came.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+import urllib.parse
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from glyd_store._entry import entry_key, stream_key
+from glyd_store._errors import IndexDamagedError, ReadOnlyError, StoreVersionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from glyd_store._entry import Content, Entry
+
+INDEX_FORMAT = 1
+_CACHE_KIB = 16 << 10  # memory stays flat however many objects there are
+_TO_SIGNED = 1 << 63  # SQLite has signed integers
+
+_SCHEMA = """
+CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE object(id INTEGER PRIMARY KEY, name BLOB NOT NULL, time INTEGER NOT NULL, content INTEGER NOT NULL,
+    tags TEXT, seq INTEGER NOT NULL, deleted INTEGER);
+CREATE INDEX object_name ON object(name, id);
+CREATE INDEX object_content ON object(content);
+CREATE INDEX object_seq ON object(seq);
+CREATE INDEX object_deleted ON object(deleted) WHERE deleted IS NOT NULL;
+CREATE TABLE content(id INTEGER PRIMARY KEY AUTOINCREMENT, sha256 BLOB NOT NULL UNIQUE, size INTEGER NOT NULL, seq INTEGER NOT NULL,
+    kind TEXT NOT NULL, stream BLOB, offset INTEGER, nbytes INTEGER, base BLOB, family TEXT, member INTEGER);
+CREATE INDEX content_seq ON content(seq);
+CREATE INDEX content_stream ON content(stream) WHERE stream IS NOT NULL;
+CREATE INDEX content_base ON content(base) WHERE base IS NOT NULL;
+CREATE INDEX content_family ON content(family, member) WHERE family IS NOT NULL;
+CREATE INDEX content_payload ON content(id) WHERE kind = 'payload';
+CREATE TABLE stream(id BLOB PRIMARY KEY, nbytes INTEGER NOT NULL, size INTEGER NOT NULL, seq INTEGER NOT NULL)
+    WITHOUT ROWID;
+CREATE TABLE fingerprint(value INTEGER, content INTEGER, PRIMARY KEY(value, content)) WITHOUT ROWID;
+CREATE INDEX fingerprint_content ON fingerprint(content);
+CREATE TABLE entry(seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, time INTEGER NOT NULL, nbytes INTEGER NOT NULL);
+CREATE TABLE deletion(seq INTEGER NOT NULL, object INTEGER NOT NULL, PRIMARY KEY(seq, object)) WITHOUT ROWID;
+CREATE TABLE leftover(key TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE damage(key TEXT PRIMARY KEY, what TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE verified(stream BLOB PRIMARY KEY, run INTEGER NOT NULL) WITHOUT ROWID;
+"""
+
+
+def encode_name(name: str) -> bytes:
+    """Return the bytes of a name."""
+    return name.encode("utf-8", "surrogateescape")
+
+
+def decode_name(raw: bytes) -> str:
+    """Return the name that bytes stand for."""
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def signed(value: int) -> int:
+    """Return an unsigned number of 64 bits as SQLite keeps it."""
+    return value - 2 * _TO_SIGNED if value >= _TO_SIGNED else value
+
+
+class Index:
+    """A connection to an index.
+
+    Parameters
+    ----------
+    db
+        The connection, in autocommit mode.
+    path
+        Where it lies, for messages; None: in memory.
+    """
+
+    def __init__(self, db: sqlite3.Connection, path: str | None) -> None:
+        self.db = db
+        self.path = path
+
+    # ---- opening
+
+    @classmethod
+    def create(cls, path: str | None, store: str) -> Index:
+        """Make an empty index; a file of that name must not exist."""
+        index = cls(_connect(path or ":memory:"), path)
+        with index._guard():
+            if path is not None:
+                index.db.execute("PRAGMA journal_mode=WAL")
+            index.db.executescript("BEGIN IMMEDIATE;" + _SCHEMA)
+            for key, value in (("format", INDEX_FORMAT), ("store", store), ("seq", 0), ("next_id", 1)):
+                index.db.execute("INSERT INTO meta VALUES(?, ?)", (key, value))
+            index.db.execute("COMMIT")
+        return index
+
+    @classmethod
+    def open(cls, path: str, *, writable: bool) -> Index:
+        """Open the index at a path.
+
+        Raises
+        ------
+        FileNotFoundError
+            When there is none.
+        IndexDamagedError
+            When it is no index.
+        """
+        os.stat(path)
+        uri = "file:" + urllib.parse.quote(path)
+        tries = [uri + "?mode=rw"] if writable else []
+        # a WAL index can be read without writing only if its shared memory is there already, or when
+        # nobody writes; what a WAL that cannot be read then holds comes from the journal
+        tries += [uri + "?mode=ro", uri + "?immutable=1"]
+        for uri in tries:
+            index = cls(_connect(uri), path)
+            try:
+                with index._guard():
+                    if uri.endswith("rw"):
+                        index.db.execute("PRAGMA journal_mode=WAL")
+                    if index.meta("format") != INDEX_FORMAT:
+                        raise StoreVersionError(f"the index {path} is of format {index.meta('format')}, not 1")
+                return index
+            except (sqlite3.OperationalError, OSError):  # cannot be opened this way
+                index.close()
+                if uri is tries[-1]:
+                    raise
+            except BaseException:
+                index.close()
+                raise
+        raise AssertionError  # the last try returns or raises
+
+    def to_memory(self) -> Index:
+        """Return a copy in memory, which a reader that may not write brings up to date."""
+        copy = _connect(":memory:")
+        with self._guard():
+            self.db.backup(copy)
+        return Index(copy, None)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.db.close()
+
+    @contextmanager
+    def _guard(self) -> Iterator[None]:
+        """Turn what SQLite says of damage into an error that says what to do."""
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            text = str(error)
+            if "no such table" in text or "malformed" in text or "no such column" in text:
+                raise IndexDamagedError(f"the index {self.path} is damaged ({text})", key=self.path) from error
+            if "disk is full" in text:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path) from error
+            if "disk I/O error" in text:
+                raise OSError(errno.EIO, os.strerror(errno.EIO), self.path) from error
+            if "readonly" in text:
+                raise ReadOnlyError(f"the index {self.path} cannot be written ({text})") from error
+            raise
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, (sqlite3.IntegrityError, sqlite3.ProgrammingError)):
+                raise
+            raise IndexDamagedError(f"the index {self.path} is damaged ({error})", key=self.path) from error
+
+    # ---- reading
+
+    def rows(self, sql: str, *values: Any) -> list[Any]:
+        """Return all rows of a query."""
+        with self._guard():
+            return self.db.execute(sql, values).fetchall()
+
+    def row(self, sql: str, *values: Any) -> Any:
+        """Return the first row of a query, or None."""
+        with self._guard():
+            return self.db.execute(sql, values).fetchone()
+
+    def value(self, sql: str, *values: Any) -> Any:
+        """Return the first column of the first row of a query, or None."""
+        found = self.row(sql, *values)
+        return None if found is None else found[0]
+
+    def pages(self, sql: str, *values: Any, n: int = 1000) -> Iterator[Any]:
+        """Yield the rows of a query that has "> ?" for its first, ascending column as last condition.
+
+        Each page is a query of its own: no lock is held, and no snapshot kept, between them.
+        """
+        last: Any = None
+        while True:
+            found = self.rows(f"{sql} LIMIT {n}", *values, -1 if last is None else last)
+            yield from found
+            if len(found) < n:
+                return
+            last = found[-1][0]
+
+    def meta(self, key: str) -> Any:
+        """Return a value of the table of single values."""
+        return self.value("SELECT value FROM meta WHERE key = ?", key)
+
+    @property
+    def seq(self) -> int:
+        """Number of the last entry that is in the index."""
+        return int(self.meta("seq"))
+
+    @property
+    def store(self) -> str:
+        """Id of the store."""
+        return str(self.meta("store"))
+
+    # ---- changing
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Do all of it or nothing."""
+        with self._guard():
+            self.db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self.db.execute("COMMIT")
+            except BaseException:
+                if self.db.in_transaction:
+                    self.db.execute("ROLLBACK")
+                raise
+
+    def apply(self, entries: Iterable[Entry]) -> None:
+        """Take entries in, in order, in one transaction; those that are in already are passed over."""
+        with self.transaction():
+            done = self.seq  # another process may have taken some since we looked
+            for entry in entries:
+                if entry.seq > done:
+                    self._apply(entry)
+
+    def _apply(self, entry: Entry) -> None:
+        do = self.db.execute
+        for stream in entry.streams:
+            do("INSERT OR REPLACE INTO stream VALUES(?, ?, ?, ?)", (stream.id, stream.nbytes, stream.size, entry.seq))
+            do("DELETE FROM leftover WHERE key = ?", (stream_key(stream.id),))
+        for content in entry.contents:
+            self._apply_content(content, entry.seq)
+        for v in entry.objects:
+            row = (v.id, encode_name(v.name), v.time, v.sha256, _tags_text(v.tags), entry.seq, v.deleted)
+            # stands for a content whose entry is damaged, until one says more
+            do(
+                "INSERT OR IGNORE INTO content(sha256, size, seq, kind) VALUES(?, ?, ?, 'missing')",
+                (v.sha256, v.size, entry.seq),
+            )
+            # restated objects keep whether they are deleted
+            do(
+                "INSERT INTO object(id, name, time, content, tags, seq, deleted)"
+                " VALUES(?1, ?2, ?3, (SELECT id FROM content WHERE sha256 = ?4), ?5, ?6, ?7)"
+                " ON CONFLICT(id) DO UPDATE SET seq = ?6 WHERE seq < ?6",
+                row,
+            )
+        do("INSERT OR REPLACE INTO entry VALUES(?, ?, ?, ?)", (entry.seq, entry.kind, entry.time, entry.nbytes))
+        for objects, deleted in ((entry.delete, entry.time), (entry.undelete, None)):
+            for number in objects:
+                do("UPDATE object SET deleted = ? WHERE id = ?", (deleted, number))
+                do("INSERT OR REPLACE INTO deletion VALUES(?, ?)", (entry.seq, number))
+        self._apply_drops(entry)
+        do("UPDATE meta SET value = max(value, ?) WHERE key = 'next_id'", (entry.next_id,))
+        do("UPDATE meta SET value = ? WHERE key = 'seq'", (entry.seq,))
+
+    def _apply_content(self, content: Content, seq: int) -> None:
+        do = self.db.execute
+        at = content.at
+        stream = at.stream if at.kind != "payload" else None
+        row = (content.sha256, content.size, seq, at.kind, stream, at.offset, at.nbytes, content.base)
+        family = (content.family, content.member) if content.family else (None, None)
+        do(
+            "INSERT INTO content(sha256, size, seq, kind, stream, offset, nbytes, base, family, member)"
+            " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT(sha256) DO UPDATE SET"
+            " seq = ?3, kind = ?4, stream = ?5, offset = ?6, nbytes = ?7, base = ?8, family = ?9, member = ?10"
+            " WHERE seq <= ?3",
+            row + family,
+        )
+        if content.fingerprints:
+            number = do("SELECT id FROM content WHERE sha256 = ?", (content.sha256,)).fetchone()[0]
+            values = [(signed(value), number) for value in content.fingerprints]
+            self.db.executemany("INSERT OR IGNORE INTO fingerprint VALUES(?, ?)", values)
+
+    def _apply_drops(self, entry: Entry) -> None:
+        do = self.db.execute
+        for seq in entry.drop_entries:
+            do("DELETE FROM object WHERE seq = ?", (seq,))
+            gone = do("SELECT id FROM content WHERE seq = ?", (seq,)).fetchall()
+            self.db.executemany("DELETE FROM fingerprint WHERE content = ?", gone)
+            self.db.executemany("DELETE FROM object WHERE content = ?", gone)  # deleted ones of other entries
+            self.db.executemany("DELETE FROM content WHERE id = ?", gone)
+            do("DELETE FROM deletion WHERE seq = ?", (seq,))
+            do("DELETE FROM entry WHERE seq = ?", (seq,))
+            do("INSERT OR REPLACE INTO leftover VALUES(?, ?)", (entry_key(seq), entry.seq))
+        for stream in entry.drop_streams:
+            do("DELETE FROM stream WHERE id = ?", (stream,))
+            do("DELETE FROM verified WHERE stream = ?", (stream,))
+            do("INSERT OR REPLACE INTO leftover VALUES(?, ?)", (stream_key(stream), entry.seq))
+
+
+def _tags_text(tags: dict[str, str]) -> str | None:
+    import json  # noqa: PLC0415 - most objects have none
+
+    return json.dumps(tags, sort_keys=True) if tags else None
+
+
+def _connect(target: str) -> sqlite3.Connection:
+    db = sqlite3.connect(
+        target, uri=target.startswith("file:"), isolation_level=None, check_same_thread=False, timeout=30
+    )
+    try:
+        db.execute("PRAGMA synchronous=FULL")
+        db.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
+        db.execute("PRAGMA temp_store=MEMORY")  # a full disk must not keep compact from working
+        db.execute("PRAGMA trusted_schema=OFF")
+    except BaseException:
+        db.close()
+        raise
+    return db

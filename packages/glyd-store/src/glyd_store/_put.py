@@ -1,0 +1,263 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""Putting objects into a store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import glyd
+from glyd_store._bases import ALIKE_MIN, find_base, n_members
+from glyd_store._contents import find_content, spool_content
+from glyd_store._entry import Content, Place, Stream, Version, stream_key
+from glyd_store._errors import IntegrityError
+from glyd_store._frames import HashingFile, copy_content, write_frame
+from glyd_store._index import encode_name
+from glyd_store._info import object_by_id
+from glyd_store._packing import Packer, pack_waiting
+from glyd_store._source import open_source
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import BinaryIO
+
+    from _typeshed import ReadableBuffer
+
+    from glyd_store._backend import Staged
+    from glyd_store._contents import Row
+    from glyd_store._core import Core
+    from glyd_store._entry import Entry
+    from glyd_store._info import ObjectInfo
+    from glyd_store._source import Source
+
+SMALL_NBYTES = 256 << 10
+"""Contents below this are gathered into packs."""
+
+NAME_NBYTES_MAX = 65_535
+PAYS = 0.8
+"""Part of the bytes alone that a delta may take."""
+
+_SAMPLE_NBYTES = 512 << 10
+_N_SAMPLES = 4
+
+
+def check_name(name: str) -> None:
+    """Raise unless a text can be a name.
+
+    Raises
+    ------
+    ParameterError
+        When it is empty, too long, or holds half of a surrogate pair.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"a name is a str, not {type(name).__name__}")
+    try:
+        n = len(encode_name(name))
+    except UnicodeEncodeError:
+        raise glyd.ParameterError(f"the name {name!r} holds half of a surrogate pair") from None
+    if not 1 <= n <= NAME_NBYTES_MAX:
+        raise glyd.ParameterError(f"a name has 1 … {NAME_NBYTES_MAX} bytes of UTF-8, not {n}")
+
+
+Frame: TypeAlias = "tuple[Staged, HashingFile]"
+"""A frame without a name."""
+
+
+class Writer:
+    """Puts objects with one set of options.
+
+    Parameters
+    ----------
+    core
+        The store.
+    level, threads
+        As for `glyd.compress`.
+    progress
+        Told of bytes of content as they are read (first pass) and written (second).
+    """
+
+    def __init__(
+        self, core: Core, level: str, threads: int = 0, progress: Callable[[str, int], None] | None = None
+    ) -> None:
+        self.core = core
+        self.level = level
+        self.threads = threads
+        self._progress = progress
+
+    def _tell(self, step: str) -> Callable[[int], None] | None:
+        progress = self._progress
+        return None if progress is None else lambda n: progress(step, n)
+
+    def put(
+        self, name: str, data: ReadableBuffer | BinaryIO | os.PathLike[str], tags: Mapping[str, str] | None = None
+    ) -> ObjectInfo:
+        """Put one object; see `glyd_store.Store.put`."""
+        check_name(name)
+        core = self.core
+        core.check_writable()
+        with open_source(data, name) as source:
+            source.scan(small=SMALL_NBYTES, progress=self._tell("read"))
+            with core.writing():
+                entry = core.new_entry("put")
+                made: list[bytes] = []
+                try:
+                    if self.is_stored(source.sha256):
+                        pass
+                    elif source.size < SMALL_NBYTES:
+                        self._add_payload(entry, source)
+                    else:
+                        self._add_stream(entry, source, name, made)
+                    number = self._add_object(entry, name, source, tags)
+                    core.commit(entry)
+                except BaseException as error:
+                    core.discard_streams(made, error)
+                    raise
+                pack_waiting(core, self.level)
+                return object_by_id(core.index, number)
+
+    def put_many(
+        self, items: Iterable[tuple[str, ReadableBuffer | BinaryIO | os.PathLike[str]]]
+    ) -> Iterator[ObjectInfo]:
+        """Put many objects, small ones a pack at a time; see `glyd_store.Store.put_many`."""
+        core = self.core
+        core.check_writable()
+        packer = Packer(core, self.level)
+        for name, data in items:
+            check_name(name)
+            with open_source(data, name) as source:
+                source.scan(small=SMALL_NBYTES, progress=self._tell("read"))
+                if source.size < SMALL_NBYTES:
+                    packer.add(name, source.read_all(), source.sha256)
+                else:
+                    source.rewind()
+                    yield from packer.flush(self)
+                    yield self.put(name, source.file)
+            if packer.is_full:
+                yield from packer.flush(self)
+        yield from packer.flush(self)
+
+    def is_stored(self, sha256: bytes) -> bool:
+        """Say whether a content is in the store, and whole as far as can be seen without reading it."""
+        row = find_content(self.core, sha256)
+        if row is None or row.kind == "missing":
+            return False
+        if self.core.is_damaged(row.key):
+            return False
+        try:
+            nbytes = self.core.backend.size(row.key)
+        except FileNotFoundError:
+            return False
+        if row.stream is None:
+            return nbytes == self.core.index.value("SELECT nbytes FROM entry WHERE seq = ?", row.seq)
+        return nbytes == self.core.index.value("SELECT nbytes FROM stream WHERE id = ?", row.stream)
+
+    def _add_object(self, entry: Entry, name: str, source: Source, tags: Mapping[str, str] | None) -> int:
+        number = entry.next_id
+        entry.next_id += 1
+        entry.objects.append(
+            Version(number, name, entry.time, source.sha256, source.size, {str(k): str(v) for k, v in (tags or {}).items()})
+        )
+        return number
+
+    def _add_payload(self, entry: Entry, source: Source) -> None:
+        data = source.read_all()
+        frame = glyd.compress(data, self.level, threads=1)  # type: ignore[arg-type]
+        if glyd.decompress(frame, max_size=len(data), threads=1) != data:
+            raise IntegrityError(f"{source.name}: what was compressed does not come back; nothing was stored")
+        entry.contents.append(Content(source.sha256, source.size, Place("payload", b"", 0, len(frame))))
+        entry.payload = frame
+
+    # ---- large contents
+
+    def _add_stream(self, entry: Entry, source: Source, name: str, made: list[bytes]) -> None:
+        core = self.core
+        found = find_base(core, source, name)
+        written = None if found is None else self._try_delta(source, *found)
+        (staged, out), base = written or (self._write(source, None), None)
+        try:
+            stream = out.sha256
+            made_here = core.index.row("SELECT 1 FROM stream WHERE id = ?", stream) is None
+            if made_here:
+                made.append(stream)
+            staged.publish(stream_key(stream))
+        finally:
+            staged.discard()
+        family, member = source.sha256.hex()[:16], 0
+        if base is not None and base.family is not None:
+            family, member = base.family, n_members(core, base.family)
+        entry.streams.append(Stream(stream, out.nbytes, source.size))
+        at = Place("stream", stream)
+        sha256 = None if base is None else base.sha256
+        entry.contents.append(Content(source.sha256, source.size, at, sha256, family, member, source.fingerprints))
+
+    def _try_delta(self, source: Source, base: Row, alike: float) -> tuple[Frame, Row | None] | None:
+        """Write a content against a base, and alone when that may be smaller; None: neither was done."""
+        try:
+            with spool_content(self.core, base) as file:
+                if alike < ALIKE_MIN and not self._sample_pays(source, file, base.size):
+                    return None
+                delta = self._write(source, file)
+        except IntegrityError as error:
+            self.core.note_damage([error])  # a base that cannot be read is no base; check says more
+            return None
+        alone = self._estimate_alone(source)
+        if delta[1].nbytes <= PAYS * alone:
+            return delta, base
+        try:
+            plain = self._write(source, None)
+        except BaseException:
+            delta[0].discard()
+            raise
+        if delta[1].nbytes < plain[1].nbytes:
+            plain[0].discard()
+            return delta, base
+        delta[0].discard()
+        return plain, None
+
+    def _estimate_alone(self, source: Source) -> float:
+        """Return about how many bytes a content takes without a base, from samples."""
+        n, taken = 0, 0
+        for piece in self._samples(source, _SAMPLE_NBYTES):
+            n += len(piece[1])
+            taken += len(glyd.compress(piece[1], self.level, threads=self.threads))  # type: ignore[arg-type]
+        return source.size * taken / n if n else 0.0
+
+    def _samples(self, source: Source, nbytes: int) -> Iterator[tuple[int, bytes]]:
+        step = max(source.size // _N_SAMPLES, nbytes)
+        for offset in range(0, source.size, step):
+            source.file.seek(source.start + offset)
+            yield offset, source.file.read(min(nbytes, source.size - offset))
+
+    def _sample_pays(self, source: Source, base: BinaryIO, base_size: int) -> bool:
+        """Say whether pieces of a content are smaller against the same places of a base."""
+        del source, base, base_size
+        return False
+
+    def _write(self, source: Source, base: BinaryIO | None) -> Frame:
+        """Write a content as a frame without a name, and read it back."""
+        staged = self.core.backend.stage()
+        try:
+            out = HashingFile(staged.file)
+            write_frame(
+                out, source.chunks(), source.size, self.level, threads=self.threads, base=base,
+                progress=self._tell("write"),
+            )  # fmt: skip
+            self._read_back(staged.file, source, base)
+            return staged, out
+        except BaseException:
+            staged.discard()
+            raise
+
+    def _read_back(self, file: BinaryIO, source: Source, base: BinaryIO | None) -> None:
+        """Make sure that what was written gives the content that was hashed."""
+        file.seek(0)
+        try:
+            with glyd.open(file, threads=self.threads) as frame:
+                copy_content(frame, None, source.size, source.sha256, source.name)  # type: ignore[arg-type]
+        except IntegrityError:
+            total = source.sha256
+            source.scan(small=1 << 62)
+            if source.sha256 != total:
+                raise source.changed() from None
+            raise

@@ -1,0 +1,184 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""Repairing what can be repaired: sidecars from the index, contents from files that have them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from glyd_store._check import Checker
+from glyd_store._contents import PIECE_NBYTES, Row, content_by_number
+from glyd_store._entry import FORMAT, Content, Place, Stream, entry_key, entry_seq, stream_key
+from glyd_store._frames import HashingFile, write_all, write_frame
+from glyd_store._journal import STORE_KEY
+from glyd_store._packing import restate_objects
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from glyd_store._check import CheckReport
+    from glyd_store._core import Core
+    from glyd_store._entry import Entry
+
+_UNSIGNED = (1 << 64) - 1
+
+
+@dataclass(slots=True)
+class RepairReport:
+    """What repair did.
+
+    Attributes
+    ----------
+    repaired
+        Keys that were damaged and are no longer.
+    remaining
+        What check says now.
+    """
+
+    repaired: list[str] = field(default_factory=list)
+    remaining: CheckReport | None = None
+
+
+def repair(core: Core, sources: Iterable[str | os.PathLike[str]], level: str) -> RepairReport:
+    """Repair a store; see `glyd_store.Store.repair`."""
+    core.check_writable()
+    report = RepairReport()
+    with core.writing():
+        found = Checker(core).run(1.0)
+        keys = {problem.key for problem in found.problems}
+        if STORE_KEY in keys:
+            _write_store_file(core)
+            report.repaired.append(STORE_KEY)
+        _refill(core, keys, sources, level, report)
+        for key in sorted(keys):
+            seq = entry_seq(key)
+            if seq is not None and _restate(core, seq):
+                report.repaired.append(key)
+        report.remaining = Checker(core).run(1.0) if report.repaired else found
+    return report
+
+
+def _write_store_file(core: Core) -> None:
+    staged = core.backend.stage()
+    try:
+        write_all(staged.file, json.dumps({"format": FORMAT, "id": core.store_id()}).encode() + b"\n")
+        staged.publish(STORE_KEY)
+    finally:
+        staged.discard()
+
+
+def _restate(core: Core, seq: int) -> bool:
+    """State in a new entry what the index knows a damaged one said; say whether all of it was."""
+    index = core.index
+    if index.row("SELECT 1 FROM entry WHERE seq = ?", seq) is None:
+        return False  # the index does not know either
+    if index.row("SELECT 1 FROM content WHERE seq = ? AND kind = 'payload'", seq) is not None:
+        return False
+    entry = core.new_entry("repair")
+    restate_objects(core, entry, [seq])
+    for (number,) in index.rows("SELECT id FROM content WHERE seq = ? AND kind != 'missing' ORDER BY id", seq):
+        entry.contents.append(_content(core, content_by_number(core, number)))
+    for stream, nbytes, size in index.rows("SELECT id, nbytes, size FROM stream WHERE seq = ?", seq):
+        entry.streams.append(Stream(stream, nbytes, size))
+    for number, deleted in index.rows(
+        "SELECT d.object, o.deleted FROM deletion d JOIN object o ON o.id = d.object WHERE d.seq = ?", seq
+    ):
+        (entry.undelete if deleted is None else entry.delete).append(number)
+    # what it had made superfluous is gone, or would come back: both are for the new entry to say
+    entry.drop_entries = [seq]
+    core.commit(entry)
+    core.remove([entry_key(seq)])
+    _forget(core, entry_key(seq))
+    return True
+
+
+def _content(core: Core, row: Row) -> Content:
+    values = core.index.rows("SELECT value FROM fingerprint WHERE content = ? ORDER BY value", row.number)
+    fingerprints = tuple(value & _UNSIGNED for (value,) in values)
+    place = Place(row.kind, row.stream or b"", row.offset or 0, row.nbytes or 0)
+    return Content(row.sha256, row.size, place, row.base, row.family or "", row.member or 0, fingerprints)
+
+
+def _forget(core: Core, key: str) -> None:
+    with core.index.transaction():
+        core.index.db.execute("DELETE FROM damage WHERE key = ?", (key,))
+
+
+def _files(sources: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
+    for source in sources:
+        if os.path.isdir(source):
+            for folder, _, names in sorted(os.walk(source)):
+                yield from (path for name in sorted(names) if os.path.isfile(path := os.path.join(folder, name)))
+        else:
+            yield os.fspath(source)
+
+
+def _refill(
+    core: Core, keys: set[str], sources: Iterable[str | os.PathLike[str]], level: str, report: RepairReport
+) -> None:
+    """Store contents of damaged files again from files outside the store that have them."""
+    wanted = {}
+    for key in keys:
+        seq = entry_seq(key)
+        if seq is not None:
+            rows = core.index.rows("SELECT id FROM content WHERE kind = 'payload' AND seq = ?", seq)
+        elif key.startswith("streams/"):
+            rows = core.index.rows("SELECT id FROM content WHERE stream = ?", bytes.fromhex(key[11:75]))
+        else:
+            continue
+        for (number,) in rows:
+            row = content_by_number(core, number)
+            wanted[row.sha256] = row
+    for (number,) in core.index.rows("SELECT id FROM content WHERE kind = 'missing'"):
+        row = content_by_number(core, number)
+        wanted[row.sha256] = row
+    sizes = {row.size for row in wanted.values()}
+    for path in _files(sources):
+        if not wanted:
+            return
+        if os.path.getsize(path) not in sizes:
+            continue
+        with open(path, "rb") as file:
+            total = hashlib.sha256()
+            while piece := file.read(PIECE_NBYTES):
+                total.update(piece)
+        lost = wanted.pop(total.digest(), None)
+        if lost is not None:
+            _store_again(core, lost, path, level)
+            report.repaired.append(lost.key)
+
+
+def _store_again(core: Core, row: Row, path: str, level: str) -> None:
+    """Store a content alone in place of a damaged one."""
+    entry: Entry = core.new_entry("repair")
+    staged = core.backend.stage()
+    made: list[bytes] = []
+    try:
+        out = HashingFile(staged.file)
+        with open(path, "rb") as file:
+            write_frame(out, iter(lambda: file.read(PIECE_NBYTES), b""), row.size, level)
+        stream = out.sha256
+        if core.index.row("SELECT 1 FROM stream WHERE id = ?", stream) is None:
+            made.append(stream)
+        staged.publish(stream_key(stream))
+    finally:
+        staged.discard()
+    content = _content(core, row)
+    content.at, content.base = Place("stream", stream), None
+    entry.contents.append(content)
+    entry.streams.append(Stream(stream, out.nbytes, row.size))
+    others = core.index.row("SELECT 1 FROM content WHERE stream = ? AND id != ?", row.stream, row.number)
+    if row.stream is not None and row.stream != stream and others is None:
+        entry.drop_streams = [row.stream]
+    try:
+        core.commit(entry)
+    except BaseException as error:
+        core.discard_streams(made, error)
+        raise
+    core.remove([stream_key(dropped) for dropped in entry.drop_streams])
+    _forget(core, row.key)
+    _forget(core, stream_key(stream))

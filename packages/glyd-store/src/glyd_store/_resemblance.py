@@ -1,0 +1,95 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""Which contents are alike: fingerprints, and candidates for a base (docs/store-format.md)."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import json
+import struct
+from typing import TYPE_CHECKING
+
+import glyd
+from glyd_store._index import signed
+
+if TYPE_CHECKING:
+    from glyd_store._index import Index
+
+N_FINGERPRINTS = 128
+_UNSIGNED = (1 << 64) - 1
+
+
+class Sketch:
+    """The smallest fingerprints of a content that comes piece by piece."""
+
+    def __init__(self) -> None:
+        self._walker = glyd.Fingerprinter()
+        self._best: list[int] = []
+
+    def update(self, chunk: bytes) -> None:
+        """Take the next piece."""
+        found = self._walker.update(chunk)
+        if found:
+            self._best = heapq.nsmallest(N_FINGERPRINTS, {*self._best, *found})
+
+    def finish(self, head: bytes) -> tuple[int, ...]:
+        """Return the fingerprints, with one of the structure if the content starts as model files do."""
+        structure = model_structure(head)
+        return (*self._best, structure) if structure is not None else tuple(self._best)
+
+
+def model_structure(head: bytes) -> int | None:
+    """Return a fingerprint of names, types and shapes of the tensors of a safetensors file; else None."""
+    if len(head) < 10 or head[8:9] != b"{":
+        return None
+    (n,) = struct.unpack_from("<Q", head)
+    if not 2 <= n <= len(head) - 8:
+        return None
+    try:
+        header = json.loads(head[8 : 8 + n])
+        listed = sorted((name, t["dtype"], t["shape"]) for name, t in header.items() if name != "__metadata__")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return int.from_bytes(hashlib.sha256(repr(listed).encode("utf-8", "surrogatepass")).digest()[:8], "big")
+
+
+def find_candidates(index: Index, fingerprints: tuple[int, ...], limit: int = 4) -> list[tuple[int, float]]:
+    """Return contents that resemble one with these fingerprints, the most alike first.
+
+    Parameters
+    ----------
+    index
+        The index.
+    fingerprints
+        Of the new content.
+    limit
+        Contents to return at most.
+
+    Returns
+    -------
+    list
+        Pairs of the number of a content and the estimated share of common places, 0 … 1.
+    """
+    if not fingerprints:
+        return []
+    marks = ",".join("?" * len(fingerprints))
+    rows = index.rows(
+        f"SELECT content, count(*) AS n FROM fingerprint WHERE value IN ({marks})"  # noqa: S608 - marks alone
+        " GROUP BY content ORDER BY n DESC, content DESC LIMIT ?",
+        *map(signed, fingerprints),
+        2 * limit,
+    )
+    out = []
+    mine = sorted(fingerprints)
+    for content, n in rows:
+        theirs = sorted(
+            value & _UNSIGNED for (value,) in index.rows("SELECT value FROM fingerprint WHERE content = ?", content)
+        )
+        # only below the larger value of the shorter reach are both samples complete
+        reach = min(mine[-1], theirs[-1])
+        n_mine = sum(value <= reach for value in mine)
+        n_theirs = sum(value <= reach for value in theirs)
+        out.append((content, min(1.0, n / max(1, min(n_mine, n_theirs)))))
+    out.sort(key=lambda pair: (-pair[1], -pair[0]))
+    return out[:limit]

@@ -1,0 +1,93 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""Writing objects to files: one, or all of a moment."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from typing import TYPE_CHECKING
+
+from glyd_store._contents import find_content, read_content
+from glyd_store._errors import IntegrityError, ObjectNotFoundError, StoreError
+from glyd_store._frames import write_all
+from glyd_store._info import iter_newest
+from glyd_store._names import restore_paths
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from glyd_store._contents import Row
+    from glyd_store._core import Core
+    from glyd_store._info import ObjectInfo
+
+
+def content_of(core: Core, info: ObjectInfo) -> Row:
+    """Return the content of an object."""
+    row = find_content(core, bytes.fromhex(info.sha256))
+    if row is None:
+        raise ObjectNotFoundError(f"the content of object {info.id} ({info.name!r}) has been removed")
+    return row
+
+
+def write_object(core: Core, info: ObjectInfo, path: str) -> None:
+    """Write the content of an object to a file, which appears under its name when it is whole and checked."""
+    folder, name = os.path.split(path)
+    temporary = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(4)}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    fd = os.open(temporary, flags, 0o666)
+    try:
+        with os.fdopen(fd, "wb", buffering=0) as file:
+            read_content(core, content_of(core, info), lambda piece: write_all(file, piece))
+        when = int(info.time.timestamp() * 1e9)
+        with contextlib.suppress(OSError, OverflowError):  # a clock that was far off
+            os.utime(temporary, ns=(when, when))
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def restore(
+    core: Core,
+    out: str,
+    before_ns: int | None,
+    failed: Callable[[ObjectInfo, IntegrityError], None] | None = None,
+) -> Iterator[tuple[ObjectInfo, str]]:
+    """Write the newest version of each name below a folder; yield what was written where.
+
+    Parameters
+    ----------
+    core
+        The store.
+    out
+        A folder that is empty, or does not exist.
+    before_ns
+        The moment; None: now.
+    failed
+        Told of objects that cannot be read; None: the first of them ends it.
+    """
+    if os.path.islink(out):
+        raise StoreError(f"{out} is a symbolic link: give a folder")
+    os.makedirs(out, exist_ok=True)
+    if os.listdir(out):
+        raise StoreError(f"{out} is not empty: give a folder that is, or does not exist")
+    names = [(info.id, info.name) for info in iter_newest(core, before_ns)]
+    paths = restore_paths(names)
+    del names
+    for info in iter_newest(core, before_ns):
+        relative = paths.get(info.id)
+        if relative is None:
+            continue  # put since
+        path = os.path.join(out, relative)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        try:
+            write_object(core, info, path)
+        except IntegrityError as error:
+            if failed is None:
+                raise
+            failed(info, error)
+            continue
+        yield info, path

@@ -1,0 +1,124 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""What is put: bytes, files and pipes, each made readable twice."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import tempfile
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from glyd_store._errors import StoreError
+from glyd_store._resemblance import Sketch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import BinaryIO
+
+    from _typeshed import ReadableBuffer
+
+CHUNK_NBYTES = 4 << 20
+_SPOOL_MEMORY_NBYTES = 16 << 20
+
+
+class Source:
+    """An input that was read once, and can be read again.
+
+    Parameters
+    ----------
+    file
+        A file that can seek.
+    start
+        Where the input starts in it.
+    name
+        For messages.
+    """
+
+    def __init__(self, file: BinaryIO, start: int, name: str) -> None:
+        self.file = file
+        self.start = start
+        self.name = name
+        self.size = 0
+        self.sha256 = b""
+        self.fingerprints: tuple[int, ...] = ()
+        self.head = b""
+
+    def scan(self, *, small: int, progress: Callable[[int], None] | None = None) -> None:
+        """Read it all: size, hash, and, from `small` bytes on, fingerprints."""
+        total = hashlib.sha256()
+        sketch = Sketch()
+        self.rewind()
+        n = 0
+        while chunk := self.file.read(CHUNK_NBYTES):
+            total.update(chunk)
+            if n or len(chunk) >= small:
+                sketch.update(chunk)
+            if not n:
+                self.head = chunk[: 1 << 20]
+            n += len(chunk)
+            if progress:
+                progress(len(chunk))
+        self.size, self.sha256 = n, total.digest()
+        self.fingerprints = sketch.finish(self.head) if n >= small else ()
+
+    def rewind(self) -> None:
+        """Go to the start of the input."""
+        self.file.seek(self.start)
+
+    def read_all(self) -> bytes:
+        """Return all of a small input, which must be what was scanned."""
+        self.rewind()
+        data = self.file.read(self.size + 1)
+        while len(data) <= self.size and (more := self.file.read(self.size + 1 - len(data))):
+            data += more
+        if hashlib.sha256(data).digest() != self.sha256:
+            raise self.changed()
+        return data
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the input in pieces."""
+        self.rewind()
+        left = self.size
+        while left:
+            chunk = self.file.read(min(CHUNK_NBYTES, left))
+            if not chunk:
+                raise self.changed()
+            left -= len(chunk)
+            yield chunk
+
+    def changed(self) -> StoreError:
+        """Return the error for an input that is not what it was a moment ago."""
+        return StoreError(f"{self.name} changed while it was read; nothing was stored")
+
+
+@contextmanager
+def open_source(data: ReadableBuffer | BinaryIO | os.PathLike[str], name: str) -> Iterator[Source]:
+    """Yield an input as a `Source`; a file that is not ours stays open."""
+    if isinstance(data, os.PathLike):
+        with open(data, "rb", buffering=0) as file:
+            yield from _from_file(file, os.fspath(data))
+    elif hasattr(data, "read"):
+        yield from _from_file(data, name)
+    else:
+        view = memoryview(data)
+        raw = data if isinstance(data, bytes) else view.cast("B") if view.c_contiguous else view.tobytes()
+        yield Source(io.BytesIO(raw), 0, name)
+
+
+def _from_file(file: BinaryIO, name: str) -> Iterator[Source]:
+    try:
+        start = file.tell() if file.seekable() else None
+        if start is not None:
+            file.seek(start)
+    except (AttributeError, OSError):
+        start = None
+    if start is not None:
+        yield Source(file, start, name)
+        return
+    with tempfile.SpooledTemporaryFile(_SPOOL_MEMORY_NBYTES) as spool:
+        while chunk := file.read(CHUNK_NBYTES):
+            spool.write(chunk)
+        yield Source(spool, 0, name)  # type: ignore[arg-type]

@@ -1,0 +1,447 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""`Store`: the store as a program uses it."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, TypeAlias
+
+import glyd
+from glyd_store import _info as infos
+from glyd_store._backend import Backend
+from glyd_store._check import Checker
+from glyd_store._contents import open_content, read_content
+from glyd_store._core import Core
+from glyd_store._local import LocalBackend
+from glyd_store._memory import MemoryBackend
+from glyd_store._put import Writer
+from glyd_store._removal import compact, delete_objects, rebase, undelete_objects
+from glyd_store._repair import repair
+from glyd_store._restore import content_of, restore, write_object
+from glyd_store._retention import split_versions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from types import TracebackType
+    from typing import BinaryIO
+
+    from _typeshed import ReadableBuffer
+
+    from glyd_store._check import CheckReport
+    from glyd_store._errors import IntegrityError
+    from glyd_store._info import ObjectInfo
+    from glyd_store._removal import CompactReport
+    from glyd_store._repair import RepairReport
+    from glyd_store._retention import Policy
+
+    Ref: TypeAlias = "str | int | ObjectInfo"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStats:
+    """Sums over a store.
+
+    Attributes
+    ----------
+    n_objects, n_names, n_deleted
+        Objects that are there, names they have, and objects that are deleted but not compacted.
+    n_contents
+        Different contents of the objects that are there.
+    content_nbytes
+        Bytes of all objects that are there.
+    stored_nbytes
+        Bytes of all streams and entries.
+    """
+
+    n_objects: int
+    n_names: int
+    n_deleted: int
+    n_contents: int
+    content_nbytes: int
+    stored_nbytes: int
+
+    @property
+    def ratio(self) -> float:
+        """Bytes of objects for each byte stored."""
+        return self.content_nbytes / self.stored_nbytes if self.stored_nbytes else 0.0
+
+
+class Store:
+    """A store of versioned objects.
+
+    Parameters
+    ----------
+    where
+        A folder, ``s3://bucket/prefix`` (needs the extra ``s3``), ``memory:``, or a backend.
+        The first `put` makes a store in a folder that is empty or does not exist.
+    level
+        Level of what is put: as for `glyd.compress`.
+    threads
+        Threads to compress and decode with; 0: one a CPU.
+    lock_timeout_s
+        Seconds to wait for another writer before LockedError.
+    read_only
+        Refuse to write.
+    cache
+        Folder for the index of a store in a bucket; None: the cache folder of the user.
+    break_lock
+        Take the lock from a writer on another machine that is known to be dead.
+    progress
+        Told of a step ("read", "write", "decode") and of bytes done in it since the last call.
+
+    Notes
+    -----
+    Threads may share an object: writers run one at a time, readers beside them. Other
+    processes may read and write the same store: one writes, the others wait or get LockedError.
+    """
+
+    def __init__(
+        self,
+        where: str | os.PathLike[str] | Backend,
+        *,
+        level: str = "max",
+        threads: int = 0,
+        lock_timeout_s: float = 10.0,
+        read_only: bool = False,
+        cache: str | os.PathLike[str] | None = None,
+        break_lock: bool = False,
+        progress: Callable[[str, int], None] | None = None,
+    ) -> None:
+        if level not in glyd.LEVELS:
+            raise glyd.ParameterError(f"level must be one of {', '.join(glyd.LEVELS)}; not {level!r}")
+        self.level = level
+        self.threads = threads
+        self._progress = progress
+        backend = open_backend(where, cache)
+        self._core = Core(backend, lock_timeout_s=lock_timeout_s, break_lock=break_lock, read_only=read_only)
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the index; the next operation opens it again."""
+        self._core.close()
+
+    @property
+    def url(self) -> str:
+        """What the store was opened by."""
+        return self._core.backend.url
+
+    # ---- putting and getting
+
+    def put(
+        self,
+        name: str,
+        data: ReadableBuffer | BinaryIO | os.PathLike[str],
+        *,
+        tags: Mapping[str, str] | None = None,
+    ) -> ObjectInfo:
+        """Store an object as the newest version of a name.
+
+        Parameters
+        ----------
+        name
+            Any text of up to 65,535 bytes of UTF-8; slashes and dots mean nothing.
+        data
+            A buffer, a binary file (from where it stands; what cannot seek is spooled to a
+            temporary file first), or the path of a file. It must not change meanwhile.
+        tags
+            Pairs of text to keep with it.
+
+        Returns
+        -------
+        ObjectInfo
+            What was stored. It is durable.
+
+        Raises
+        ------
+        StoreError
+            When data changed while it was read, or the store cannot be written; nothing was stored.
+        OSError
+            When reading or writing fails; nothing was stored.
+        """
+        return Writer(self._core, self.level, self.threads, self._progress).put(name, data, tags)
+
+    def put_many(
+        self, items: Iterable[tuple[str, ReadableBuffer | BinaryIO | os.PathLike[str]]]
+    ) -> Iterator[ObjectInfo]:
+        """Store many objects; small ones are written some thousand at a time.
+
+        Parameters
+        ----------
+        items
+            Pairs of name and data as for `put`.
+
+        Yields
+        ------
+        ObjectInfo
+            For each object when it is durable: small ones come later than they were taken.
+        """
+        yield from Writer(self._core, self.level, self.threads, self._progress).put_many(items)
+
+    def get(self, ref: Ref) -> bytes:
+        """Return the content of an object, checked against its hash.
+
+        Parameters
+        ----------
+        ref
+            A name (its newest version), an id, or what the store said of the object.
+
+        Raises
+        ------
+        ObjectNotFoundError
+            When there is no such object.
+        IntegrityError
+            When it cannot be read; the message names the file that is damaged.
+        """
+        parts: list[bytes] = []
+        self._read(ref, parts.append)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def get_into(self, ref: Ref, out: BinaryIO | os.PathLike[str]) -> ObjectInfo:
+        """Write the content of an object to a binary file or a path.
+
+        A path appears when all is written and checked. With a file that is only known
+        at the end: an exception says that what was written is not the object.
+        """
+        if isinstance(out, os.PathLike):
+            info = self.info(ref)
+            self._again(lambda: write_object(self._core, self.info(info), os.fspath(out)))
+            return info
+        return self._read(ref, out.write)
+
+    def _read(self, ref: Ref, write: Callable[[bytes], object]) -> ObjectInfo:
+        info = self.info(ref)
+        n_written = 0
+
+        def counted(piece: bytes) -> None:
+            nonlocal n_written
+            n_written += len(piece)
+            write(piece)
+            if self._progress:
+                self._progress("decode", len(piece))
+
+        self._again(lambda: read_content(self._core, content_of(self._core, info), counted), lambda: n_written == 0)
+        return info
+
+    def _again(self, read: Callable[[], None], may: Callable[[], bool] = lambda: True) -> None:
+        """Read; once more where a writer has just moved what was read."""
+        seq = self._core.index.seq
+        try:
+            read()
+        except glyd.GlydError:
+            if self._core.index.seq == seq or not may():
+                raise
+            read()
+
+    def open(self, ref: Ref) -> BinaryIO:
+        """Return the content of an object as a file that can seek.
+
+        Reads decode what they touch and are checked by the checks of the frames; only `get`
+        checks the hash of the whole.
+        """
+        return open_content(self._core, content_of(self._core, self.info(ref)))
+
+    # ---- looking
+
+    def info(self, ref: Ref) -> ObjectInfo:
+        """Return what the store knows of an object."""
+        return infos.resolve(self._core, ref)
+
+    def list(self, *, deleted: bool = False) -> Iterator[ObjectInfo]:
+        """Yield all objects in the order in which they were put; the deleted ones instead, if asked for."""
+        return infos.iter_objects(self._core, deleted=deleted)
+
+    def newest(self) -> Iterator[ObjectInfo]:
+        """Yield the newest version of each name, in order of names."""
+        return infos.iter_newest(self._core)
+
+    def versions(self, name: str) -> Iterator[ObjectInfo]:
+        """Yield the versions of a name, the oldest first.
+
+        Raises
+        ------
+        ObjectNotFoundError
+            When there is none.
+        """
+        self.info(name)
+        return infos.iter_versions(self._core, name)
+
+    def find(self, pattern: str) -> Iterator[ObjectInfo]:
+        """Yield the newest versions of the names that match a pattern with ``*``, ``?`` and ``[…]``."""
+        return (info for info in self.newest() if fnmatch.fnmatchcase(info.name, pattern))
+
+    def stats(self) -> StoreStats:
+        """Return sums over the store."""
+        value = self._core.index.value
+        live = "FROM object o JOIN content c ON c.id = o.content WHERE o.deleted IS NULL"
+        return StoreStats(
+            value(f"SELECT count(*) {live}"),
+            value("SELECT count(DISTINCT name) FROM object WHERE deleted IS NULL"),
+            value("SELECT count(*) FROM object WHERE deleted IS NOT NULL"),
+            value(f"SELECT count(DISTINCT c.id) {live}"),
+            value(f"SELECT coalesce(sum(c.size), 0) {live}"),
+            value("SELECT (SELECT coalesce(sum(nbytes), 0) FROM stream) + (SELECT coalesce(sum(nbytes), 0) FROM entry)"),
+        )
+
+    def du(self) -> Iterator[tuple[str, int, int, int]]:
+        """Yield for each name: the name, its versions, bytes of their contents, bytes these take in the store."""
+        name, n, size, stored = "", 0, 0, 0
+        for info in infos.iter_by_name(self._core):
+            if n and info.name != name:
+                yield name, n, size, stored
+                n, size, stored = 0, 0, 0
+            name, n, size, stored = info.name, n + 1, size + info.size, stored + info.stored_nbytes
+        if n:
+            yield name, n, size, stored
+
+    # ---- removing
+
+    def delete(self, refs: Iterable[int | ObjectInfo]) -> list[ObjectInfo]:
+        """Delete objects by id; they can be had back until `compact`.
+
+        Returns
+        -------
+        list of ObjectInfo
+            What was deleted.
+        """
+        return delete_objects(self._core, refs)
+
+    def undelete(self, ids: Iterable[int]) -> list[ObjectInfo]:
+        """Take deletions back."""
+        return undelete_objects(self._core, ids)
+
+    def prune(self, policy: Policy, *, dry_run: bool = False) -> tuple[list[ObjectInfo], list[ObjectInfo]]:
+        """Delete the versions that a policy does not keep.
+
+        Returns
+        -------
+        tuple
+            Objects kept and objects deleted (with ``dry_run``: that would be).
+        """
+        kept: list[ObjectInfo] = []
+        others: list[ObjectInfo] = []
+        group: list[ObjectInfo] = []
+        now = datetime.now(timezone.utc)
+        for info in infos.iter_by_name(self._core):
+            if group and group[0].name != info.name:
+                _sort_out(group, policy, now, kept, others)
+                group = []
+            group.append(info)
+        _sort_out(group, policy, now, kept, others)
+        if others and not dry_run:
+            delete_objects(self._core, others)
+        return kept, others
+
+    def compact(self, *, grace: timedelta = timedelta(0), dry_run: bool = False) -> CompactReport:
+        """Remove from the disk what was deleted longer than a grace period ago, and what else nothing needs."""
+        grace_ns = grace // timedelta(microseconds=1) * 1000
+        return compact(self._core, grace_ns=grace_ns, dry_run=dry_run, level=self.level)
+
+    def rebase(self, ref: Ref) -> ObjectInfo:
+        """Store the content of an object alone again: reads of it then decode one frame."""
+        return rebase(self._core, ref, self.level, self.threads)
+
+    # ---- soundness
+
+    def check(self, *, read_data: float = 0.0, decode: bool = False, resume: bool = False) -> CheckReport:
+        """Look for damage, and name all objects that depend on what is damaged.
+
+        Parameters
+        ----------
+        read_data
+            Share of the streams to read and hash: 0 (look at sizes only) … 1 (all).
+        decode
+            Read all of them, and decode every content as well.
+        resume
+            Go on where a check that was interrupted stopped reading.
+        """
+        return Checker(self._core, self._progress).run(read_data, decode=decode, resume=resume)
+
+    def repair(self, sources: Iterable[str | os.PathLike[str]] = ()) -> RepairReport:
+        """Repair what can be: sidecars from the index; contents from files that still have them.
+
+        Parameters
+        ----------
+        sources
+            Files, and folders of files, outside the store.
+        """
+        return repair(self._core, sources, self.level)
+
+    def rebuild(self) -> list[IntegrityError]:
+        """Make the index again from the journal.
+
+        Returns
+        -------
+        list of IntegrityError
+            What of the journal cannot be read.
+        """
+        return self._core.rebuild()
+
+    def restore(
+        self,
+        out: str | os.PathLike[str],
+        *,
+        at: datetime | None = None,
+        failed: Callable[[ObjectInfo, IntegrityError], None] | None = None,
+    ) -> Iterator[tuple[ObjectInfo, str]]:
+        """Write the newest version of every name below a folder.
+
+        Parameters
+        ----------
+        out
+            A folder that is empty or does not exist. Names become safe paths below it.
+        at
+            As the store was at this time; None: now.
+        failed
+            Told of objects that cannot be read; None: the first of them raises.
+
+        Yields
+        ------
+        tuple
+            What was written, and its path.
+        """
+        yield from restore(self._core, os.fspath(out), None if at is None else infos.to_ns(at), failed)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Hold the lock over several operations."""
+        with self._core.writing():
+            yield
+
+
+def _sort_out(
+    group: list[ObjectInfo], policy: Policy, now: datetime, kept: list[ObjectInfo], others: list[ObjectInfo]
+) -> None:
+    if group:
+        keep, drop = split_versions(group, policy, now)
+        kept += keep
+        others += drop
+
+
+def open_backend(where: str | os.PathLike[str] | Backend, cache: str | os.PathLike[str] | None = None) -> Backend:
+    """Return the backend that a path or URL means."""
+    if not isinstance(where, (str, os.PathLike)):
+        return where
+    text = os.fspath(where)
+    if text.startswith("s3://"):
+        from glyd_store._s3 import S3Backend  # noqa: PLC0415 - needs the extra
+
+        return S3Backend(text, cache)
+    if text == "memory:":
+        return MemoryBackend()
+    if "://" in text:
+        raise glyd.ParameterError(f"{text!r}: stores are folders or s3://bucket/prefix")
+    if not text:
+        raise glyd.ParameterError("the path of the store is empty")
+    return LocalBackend(text)

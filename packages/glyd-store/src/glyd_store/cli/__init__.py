@@ -1,0 +1,9 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""The command ``glyd-store``."""
+
+from __future__ import annotations
+
+from glyd_store.cli._main import main
+
+__all__ = ["main"]
