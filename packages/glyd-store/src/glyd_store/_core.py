@@ -354,12 +354,18 @@ class Core:
             raise
         finally:
             staged.discard()
+        self._last_seq = entry.seq
         try:
             self._index.apply([entry])
-        except BaseException as error:
-            self._take_back(key, error)
+        except OSError:
+            # it is in the journal, so it has happened; the file of the index is for the next writer
+            copy = self._index.to_memory()
+            self._index.close()
+            self._index = copy
+            copy.apply([entry])
+        except BaseException:
+            self.close()
             raise
-        self._last_seq = entry.seq
 
     def _take_back(self, key: str, error: BaseException) -> None:
         """Remove an entry of an operation that fails; what cannot be removed, the next writer takes in."""

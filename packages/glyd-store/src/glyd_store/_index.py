@@ -118,8 +118,10 @@ class Index:
         # nobody writes; what a WAL that cannot be read then holds comes from the journal
         tries += [uri + "?mode=ro", uri + "?immutable=1"]
         for uri in tries:
-            index = cls(_connect(uri), path)
+            index = cls(sqlite3.connect(":memory:"), path)
             try:
+                with index._guard():
+                    index.db = _connect(uri)
                 with index._guard():
                     if uri.endswith("rw"):
                         index.db.execute("PRAGMA journal_mode=WAL")

@@ -48,14 +48,14 @@ def exit_code(error: BaseException) -> Exit:
     return Exit.IO
 
 
-def describe(error: BaseException) -> str:
-    """Return what an exception says, in one line."""
+def describe(error: BaseException, where: str = "") -> str:
+    """Return what an exception says, in one line; `where` is the file of an error that names none."""
     if isinstance(error, glyd.GlydError):
         text = str(error)
     elif isinstance(error, OSError) and error.errno:
         text = os.strerror(error.errno).lower()
-        if error.filename:
-            text = f"{os.fsdecode(error.filename)}: {text}"
+        path = os.fsdecode(error.filename) if error.filename else where
+        text = f"{path}: {text}" if path else text
     elif isinstance(error, MemoryError):
         text = str(error) or "not enough memory"
     else:

@@ -60,6 +60,7 @@ def _main(argv: Sequence[str], prog: str) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    where = ""
     try:
         if not argv:
             raise UsageError(f"say what to do (see {prog} --help)")
@@ -67,6 +68,7 @@ def _main(argv: Sequence[str], prog: str) -> int:
         if options.verb == "version":
             print(f"{prog} {__version__}")
             return Exit.OK
+        where = getattr(options, "store", "")
         from glyd_store.cli._verbs import run  # noqa: PLC0415 - not for --help
 
         code = run(options, prog)
@@ -79,7 +81,7 @@ def _main(argv: Sequence[str], prog: str) -> int:
         return Exit.BROKEN_PIPE
     except (glyd.GlydError, OSError, MemoryError) as error:
         hint = f" (see {prog} --help)" if isinstance(error, UsageError) else ""
-        print(f"{prog}: {describe(error)}{hint}", file=sys.stderr)
+        print(f"{prog}: {describe(error, where)}{hint}", file=sys.stderr)
         return exit_code(error)
     except Exception as error:
         if os.environ.get("GLYD_DEBUG"):
