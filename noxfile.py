@@ -29,8 +29,8 @@ BUILD = ROOT / "build"
 CONSTRAINTS = ROOT / "constraints.txt"
 
 # package → packages of this repository that it needs
-NEEDS: dict[str, tuple[str, ...]] = {"codec": (), "cli": ("codec",), "gpu": ("codec",)}
-TOP_LEVEL = {"codec": "glyd,glyd_codec", "cli": "glyd_cli", "gpu": "glyd_gpu,glyd_gpu_auto.py"}
+NEEDS: dict[str, tuple[str, ...]] = {"codec": (), "cli": ("codec",), "gpu": ("codec",), "store": ("codec",)}
+TOP_LEVEL = {"codec": "glyd,glyd_codec", "cli": "glyd_cli", "gpu": "glyd_gpu,glyd_gpu_auto.py", "store": "glyd_store"}
 
 WARNINGS = ("-std=c11", "-O3", "-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Werror")
 FUZZ_RUNS = 1_000_000  # over all targets of one `nox -s fuzz`
@@ -42,6 +42,7 @@ nox.options.sessions = [
     "tests_native",
     "tests_codec",
     "tests_cli",
+    "tests_store",
     "kernels",
     "tests_gpu",
     "tests_serving",
@@ -299,6 +300,25 @@ def tests_serving(session: nox.Session) -> None:
     command = ("python", "-I", "-m", "pytest", "-p", "no:cacheprovider", "--import-mode=importlib")
     with session.chdir(session.create_tmp()):
         session.run(*command, str(tests), *session.posargs)
+
+
+@nox.session(reuse_venv=False)
+def tests_store(session: nox.Session) -> None:
+    """Test glyd-store from its wheel; then with its extra s3, against a simulated service."""
+    _pytest(session, "store")
+    if not session.posargs:
+        install_tools(session, "moto[s3]")
+        _pytest(session, "store", file="test_s3.py", extra="[s3]")
+
+
+@nox.session
+def soak(session: nox.Session) -> None:
+    """Test what takes long: 10,000 faults, 10 minutes of kill -9, many and large objects: nox -s soak."""
+    session.env["GLYD_STORE_FAULTS"] = "12000"
+    session.env["GLYD_STORE_SOAK_S"] = os.environ.get("GLYD_STORE_SOAK_S", "600")
+    session.env["GLYD_STORE_STEPS"] = "8000"
+    for file in ("test_faults.py", "test_machine.py", "test_soak.py", "test_scale.py"):
+        _pytest(session, "store", file=file)
 
 
 @nox.session

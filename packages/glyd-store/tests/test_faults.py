@@ -16,8 +16,7 @@ import tempfile
 
 import pytest
 
-from glyd_store import Store
-from glyd_store import _packing, _put
+from glyd_store import Store, _packing, _put
 from glyd_store._index import Index
 
 sys.path.insert(0, os.path.dirname(__file__))
@@ -205,7 +204,8 @@ def run_once(prepared, work, fail_at, mode, seed):
         try:
             work(bench, store)
         except (OSError, PowerLoss) as error:
-            assert bench.disk.fired, f"{error!r} was not injected"
+            if not bench.disk.fired:
+                raise  # not ours
             died = isinstance(error, PowerLoss)
         n_ops, fired = bench.disk.n_ops, bench.disk.fired
         store.close()

@@ -18,7 +18,8 @@ from glyd_store._info import ObjectInfo
 from glyd_store._removal import CompactReport
 from glyd_store._repair import RepairReport
 from glyd_store._retention import Policy
-from glyd_store._store import Store, StoreStats
+from glyd_store._stats import StoreStats
+from glyd_store._store import Store
 from glyd_store._version import __version__
 
 __all__ = [

@@ -4,10 +4,8 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING
 
-import glyd
 from glyd_store._contents import DECODES_MAX, Row, chain_of, content_by_number
 from glyd_store._errors import IntegrityError
 from glyd_store._index import encode_name
@@ -17,7 +15,6 @@ if TYPE_CHECKING:
     from glyd_store._core import Core
     from glyd_store._source import Source
 
-HAS_BASES = "base" in inspect.signature(glyd.Compressor).parameters
 GROUP = 8
 """Members of a family between two that are based on its root."""
 
@@ -40,8 +37,6 @@ def n_members(core: Core, family: str) -> int:
 
 def find_base(core: Core, source: Source, name: str) -> tuple[Row, float] | None:
     """Return the content to use as base, and how alike it is (0: unknown); None: there is none."""
-    if not HAS_BASES:
-        return None
     found = find_candidates(core.index, source.fingerprints)
     for number, alike in found:
         if alike < ALIKE_MIN:

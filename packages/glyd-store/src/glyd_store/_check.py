@@ -4,17 +4,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from glyd_store._contents import PIECE_NBYTES, content_by_number, read_content
+from glyd_store._contents import content_by_number, hash_file, read_content
 from glyd_store._entry import entry_key, entry_seq, stream_key
 from glyd_store._errors import IndexDamagedError, IntegrityError, StoreError
 from glyd_store._index import decode_name
-from glyd_store._journal import STORE_KEY
+from glyd_store._journal import STORE_KEY, build_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -103,7 +102,7 @@ class Checker:
         store = core.store_id()
         if store is None:
             raise StoreError(f"{core.backend.url} is no store")
-        truth, damaged = core.build_index("", store)  # in a temporary file that SQLite takes care of
+        truth, damaged = build_index(core.backend, "", store)  # in a temporary file that SQLite takes care of
         try:
             index: Index | None = None
             try:
@@ -112,8 +111,8 @@ class Checker:
                 self._add(error.key or "index", str(error), (), "", noted=False)
             self._check_store_file()
             best = index or truth
-            for error in damaged:
-                self._entry_problem(best, error)
+            for unread in damaged:
+                self._entry_problem(best, unread)
             if index is not None:
                 self._check_index(index, truth, {entry_seq(e.key or "") for e in damaged})
             self._check_streams(best, [e.key for e in damaged])
@@ -127,9 +126,7 @@ class Checker:
             truth.close()
         return self.report
 
-    def _add(
-        self, key: str, what: str, objects: Iterable[tuple[int, str]], advice: str, *, noted: bool = True
-    ) -> None:
+    def _add(self, key: str, what: str, objects: Iterable[tuple[int, str]], advice: str, *, noted: bool = True) -> None:
         self.report.problems.append(Problem(key, what, tuple(objects), advice))
         if noted:
             self._bad[key] = what
@@ -185,7 +182,7 @@ class Checker:
     def _dependents(self, index: Index, condition: str, *values: Any) -> list[tuple[int, str]]:
         """Return the objects whose content, or a base of it, fulfils a condition."""
         rows = index.rows(
-            "WITH RECURSIVE hit(id, sha256) AS (SELECT c.id, c.sha256 FROM content c WHERE " + condition + " UNION"
+            f"WITH RECURSIVE hit(id, sha256) AS (SELECT c.id, c.sha256 FROM content c WHERE {condition} UNION"  # noqa: S608
             " SELECT c.id, c.sha256 FROM content c JOIN hit ON c.base = hit.sha256)"
             " SELECT o.id, o.name FROM object o JOIN hit ON hit.id = o.content WHERE o.deleted IS NULL ORDER BY o.id",
             *values,
@@ -234,7 +231,7 @@ class Checker:
             if run is not None and index.row("SELECT 1 FROM verified WHERE stream = ? AND run = ?", stream, run):
                 self.report.n_read += 1
                 continue
-            found = self._hash(key)
+            found = hash_file(core, key, lambda n: self._progress("read", n))
             self.report.n_read += 1
             self.report.read_nbytes += nbytes
             if found == stream:
@@ -270,17 +267,6 @@ class Checker:
             return self._core.index
         except IndexDamagedError:
             return index
-
-    def _hash(self, key: str) -> bytes | None:
-        total = hashlib.sha256()
-        try:
-            with self._core.backend.open(key) as file:
-                while piece := file.read(PIECE_NBYTES):
-                    total.update(piece)
-                    self._progress("read", len(piece))
-        except OSError:
-            return None
-        return total.digest()
 
     def _decode(self, index: Index) -> None:
         core = self._core

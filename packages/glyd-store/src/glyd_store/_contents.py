@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, cast
 import glyd
 from glyd_store._entry import entry_key, stream_key
 from glyd_store._errors import IntegrityError
-from glyd_store._frames import PIECE_NBYTES, check_content
+from glyd_store._frames import check_content, copy_content
+from glyd_store._hashing import PIECE_NBYTES, Hasher, file_pieces
 from glyd_store._journal import read_entry
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import BinaryIO
 
     from glyd_store._core import Core
@@ -26,6 +28,7 @@ DECODES_MAX = 5
 """Frames that are decoded for one content, at most."""
 
 _SPOOL_MEMORY_NBYTES = 64 << 20
+_BASE_PIECE_NBYTES = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +53,18 @@ class Row:
         return stream_key(self.stream) if self.stream is not None else entry_key(self.seq)
 
 
-_COLUMNS = "id, sha256, size, seq, kind, stream, offset, nbytes, base, family, member"
+_SELECT = "SELECT id, sha256, size, seq, kind, stream, offset, nbytes, base, family, member FROM content"
 
 
 def find_content(core: Core, sha256: bytes) -> Row | None:
     """Return the content with a hash."""
-    found = core.index.row(f"SELECT {_COLUMNS} FROM content WHERE sha256 = ?", sha256)
+    found = core.index.row(f"{_SELECT} WHERE sha256 = ?", sha256)
     return None if found is None else Row(*found)
 
 
 def content_by_number(core: Core, number: int) -> Row:
     """Return the content with a number of the index."""
-    return Row(*core.index.row(f"SELECT {_COLUMNS} FROM content WHERE id = ?", number))
+    return Row(*core.index.row(f"{_SELECT} WHERE id = ?", number))
 
 
 def chain_of(core: Core, row: Row) -> list[Row]:
@@ -77,7 +80,9 @@ def chain_of(core: Core, row: Row) -> list[Row]:
         below = find_content(core, base)
         if below is None or below.kind == "missing":
             raise IntegrityError(
-                f"the base {base.hex()[:16]}… of {row.sha256.hex()[:16]}… is not in the store", key=row.key, advice=ADVICE
+                f"the base {base.hex()[:16]}… of {row.sha256.hex()[:16]}… is not in the store",
+                key=row.key,
+                advice=ADVICE,
             )
         chain.append(below)
         if len(chain) > DECODES_MAX:
@@ -95,6 +100,7 @@ class _Range(io.RawIOBase):
         super().__init__()
         self._file, self._start, self._size = file, start, size
         self._at = 0
+        self._next = -1  # where the file stands
 
     def readable(self) -> bool:
         return True
@@ -116,11 +122,10 @@ class _Range(io.RawIOBase):
         view = memoryview(out).cast("B")  # type: ignore[arg-type]
         n = min(len(view), max(self._size - self._at, 0))
         if n:
-            self._file.seek(self._start + self._at)
-            data = self._file.read(n)
-            n = len(data)
-            view[:n] = data
-            self._at += n
+            if self._next != self._at:
+                self._file.seek(self._start + self._at)
+            n = self._file.readinto(view[:n])  # type: ignore[attr-defined]
+            self._next = self._at = self._at + n
         return n
 
     def close(self) -> None:
@@ -129,7 +134,7 @@ class _Range(io.RawIOBase):
         super().close()
 
 
-def _own_file(core: Core, row: Row) -> BinaryIO:
+def own_file(core: Core, row: Row) -> BinaryIO:
     """Open the file that holds the frame of a content."""
     if row.kind == "missing":
         raise IntegrityError(
@@ -148,12 +153,6 @@ def _own_file(core: Core, row: Row) -> BinaryIO:
         raise IntegrityError(f"{row.key} is missing", key=row.key, advice=ADVICE) from None
 
 
-def _decoder(file: BinaryIO, base: BinaryIO | None) -> BinaryIO:
-    if base is not None:
-        raise NotImplementedError  # replaced when the codec has bases
-    return cast("BinaryIO", glyd.open(file))
-
-
 class ContentFile(io.BufferedReader):
     """The content of an object as a file; closes all that it is read from."""
 
@@ -168,51 +167,122 @@ class ContentFile(io.BufferedReader):
             self._stack.close()
 
 
-def open_content(core: Core, row: Row) -> BinaryIO:
-    """Return a content as a file that can seek; ranges are checked by the checks of their segments."""
+def open_content(core: Core, row: Row, threads: int = 0) -> BinaryIO:
+    """Return a content as a file that can seek; ranges are checked by the checks of their segments.
+
+    The bases of a content are decoded as a whole for it, into memory or a temporary file.
+    """
     with ExitStack() as stack:
-        base: BinaryIO | None = None
-        for link in reversed(chain_of(core, row)):
-            file = stack.enter_context(_own_file(core, link))
-            base = stack.enter_context(_decoder(file, base))
-        assert base is not None  # noqa: S101 - a chain is not empty
-        start = row.offset if row.kind == "member" else 0
-        raw = _Range(base, start, row.size)
+        raw = _open_raw(core, row, stack, threads)
         return ContentFile(raw, stack.pop_all())
 
 
-def spool_content(core: Core, row: Row) -> BinaryIO:
-    """Return a whole, checked content in memory, or in a temporary file when it is large."""
-    out = cast("BinaryIO", tempfile.SpooledTemporaryFile(_SPOOL_MEMORY_NBYTES))  # noqa: SIM115 - returned
-    try:
-        read_content(core, row, out.write)
-        out.seek(0)
-        return out
-    except BaseException:
-        out.close()
-        raise
+def _open_raw(core: Core, row: Row, stack: ExitStack, threads: int) -> io.RawIOBase:
+    base = open_base(core, row, stack, threads)
+    file = stack.enter_context(own_file(core, row))
+    frame = stack.enter_context(glyd.open(file, base=base, threads=threads))
+    return _Range(cast("BinaryIO", frame), row.offset if row.kind == "member" else 0, row.size)
 
 
-def read_content(core: Core, row: Row, write: object) -> None:
+def open_base(core: Core, row: Row, stack: ExitStack, threads: int = 0) -> glyd.Base | None:
+    """Return the base of a content, decoded; None when it stands alone.
+
+    What a base is, its frame says and the codec checks before anything is decoded.
+    """
+    with ExitStack() as mine:
+        base: glyd.Base | None = None
+        for link in reversed(chain_of(core, row)[1:]):
+            with ExitStack() as parts:
+                file = parts.enter_context(own_file(core, link))
+                base = decode_base(file, link, base, parts, threads)
+                mine.close()  # the base of the base has done its work
+                mine.push(parts.pop_all())
+        stack.push(mine.pop_all())
+        return base
+
+
+def decode_base(file: BinaryIO, row: Row, below: glyd.Base | None, stack: ExitStack, threads: int) -> glyd.Base:
+    """Return a whole content as a base, in memory or in a temporary file when it is large."""
+    if row.size <= _SPOOL_MEMORY_NBYTES:
+        data = glyd.decompress(file.read(), base=below, max_size=row.size, threads=threads)
+        return stack.enter_context(glyd.Base(data))
+    spool = stack.enter_context(tempfile.TemporaryFile())
+    with glyd.open(file, base=below, threads=threads) as frame:
+        while piece := frame.read(_BASE_PIECE_NBYTES):
+            spool.write(piece)
+    spool.flush()
+    spool.seek(0)
+    return stack.enter_context(glyd.Base(spool))
+
+
+def read_content(core: Core, row: Row, write: Callable[[memoryview], object], threads: int = 0) -> None:
     """Give a whole content to a function, piece by piece, and raise unless it is what its hash says.
+
+    Parameters
+    ----------
+    core
+        The store.
+    row
+        The content.
+    write
+        Takes the pieces, which are only valid during the call.
+    threads
+        As for `glyd.open`.
 
     Raises
     ------
     IntegrityError
         When it cannot be read or is not what it should be; the message names the file.
     """
-    total = hashlib.sha256()
-    n = 0
     try:
-        with open_content(core, row) as file:
-            while piece := file.read(PIECE_NBYTES):
-                total.update(piece)
-                n += len(piece)
-                write(piece)  # type: ignore[operator]
-        check_content(n, total.digest(), row.size, row.sha256, f"the content in {row.key}")
-    except glyd.FormatError as error:
-        raise IntegrityError(f"{row.key} is damaged: {error}", key=row.key, advice=ADVICE) from error
+        with ExitStack() as stack:
+            file = cast("BinaryIO", _open_raw(core, row, stack, threads))
+            copy_content(file, write, row.size, row.sha256, f"the content in {row.key}", threads)
+    except (glyd.FormatError, glyd.WrongBaseError, glyd.LimitError) as error:
+        raise _blame(core, row, str(error)) from error
     except IntegrityError as error:
         if error.advice:
             raise
-        raise IntegrityError(str(error), key=row.key, advice=ADVICE) from None
+        raise _blame(core, row, str(error)) from None
+
+
+def get_content(core: Core, row: Row, threads: int = 0) -> bytes:
+    """Return a whole content, and raise as `read_content` does."""
+    if row.kind == "member" or row.size > _SPOOL_MEMORY_NBYTES:
+        out = bytearray()
+        read_content(core, row, out.extend, threads)
+        return bytes(out)
+    try:
+        with ExitStack() as stack:
+            base = open_base(core, row, stack, threads)
+            with own_file(core, row) as file:
+                data = glyd.decompress(file.read(), base=base, max_size=row.size, threads=threads)
+        check_content(len(data), hashlib.sha256(data).digest(), row.size, row.sha256, f"the content in {row.key}")
+    except (glyd.FormatError, glyd.WrongBaseError, glyd.LimitError) as error:
+        raise _blame(core, row, str(error)) from error
+    except IntegrityError as error:
+        if error.advice:
+            raise
+        raise _blame(core, row, str(error)) from None
+    return data
+
+
+def _blame(core: Core, row: Row, what: str) -> IntegrityError:
+    """Return the error for a content that cannot be read: the file of the first frame that is not its hash."""
+    for link in reversed(chain_of(core, row)):
+        if link.stream is not None and hash_file(core, link.key) != link.stream:
+            return IntegrityError(f"{link.key} is damaged: its SHA-256 is another", key=link.key, advice=ADVICE)
+    return IntegrityError(f"{row.key} is damaged: {what}", key=row.key, advice=ADVICE)
+
+
+def hash_file(core: Core, key: str, progress: Callable[[int], None] | None = None) -> bytes | None:
+    """Return the SHA-256 of a file of the store; None when it cannot be read."""
+    try:
+        with core.backend.open(key) as file, Hasher() as total:
+            for piece in file_pieces(file):
+                total.update(piece)
+                if progress is not None:
+                    progress(len(piece))
+            return total.digest()
+    except OSError:
+        return None

@@ -17,13 +17,12 @@ from glyd_store._entry import FORMAT, Entry, encode_entry, entry_key, stream_key
 from glyd_store._errors import IndexDamagedError, IntegrityError, LockedError, ReadOnlyError, StoreError
 from glyd_store._frames import write_all
 from glyd_store._index import Index
-from glyd_store._journal import STORE_KEY, iter_entries, journal_end, read_entry, read_store_id
+from glyd_store._journal import APPLY_AT_ONCE, STORE_KEY, build_index, journal_end, read_entry, read_store_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from glyd_store._backend import Backend
 
-_APPLY_AT_ONCE = 256  # entries in one transaction of a rebuild: bounds memory, amortizes the commit
+    from glyd_store._backend import Backend
 
 
 class Core:
@@ -159,13 +158,13 @@ class Core:
         try:
             while at < end:
                 entries = []
-                for seq in range(at + 1, min(at + _APPLY_AT_ONCE, end) + 1):
+                for seq in range(at + 1, min(at + APPLY_AT_ONCE, end) + 1):
                     try:
                         entries.append(read_entry(self.backend, seq, store))
                     except IntegrityError as error:
                         damaged.append(error)
                 self._index.apply(entries)
-                at = min(at + _APPLY_AT_ONCE, end)
+                at = min(at + APPLY_AT_ONCE, end)
         except FileNotFoundError:
             # entries in between are gone: what they said is in later ones, which only all together tell
             self._replace_index(store)
@@ -185,32 +184,11 @@ class Core:
         """Say whether a file was found damaged."""
         return self.index.row("SELECT 1 FROM damage WHERE key = ?", key) is not None
 
-    def build_index(self, path: str | None, store: str) -> tuple[Index, list[IntegrityError]]:
-        """Return a new index made from the whole journal, and what could not be read of it."""
-        dropped: set[int] = set()
-        for entry in iter_entries(self.backend, store, []):
-            dropped.update(entry.drop_entries)
-        damaged: list[IntegrityError] = []
-        index = Index.create(path, store)
-        try:
-            batch: list[Entry] = []
-            for entry in iter_entries(self.backend, store, damaged):
-                if entry.seq not in dropped:
-                    batch.append(entry)
-                if len(batch) == _APPLY_AT_ONCE:
-                    index.apply(batch)
-                    batch.clear()
-            index.apply(batch)
-        except BaseException:
-            index.close()
-            raise
-        return index, damaged
-
     def _replace_index(self, store: str) -> list[IntegrityError]:
         """Make the index again and put it in place of the old one."""
         path = self.backend.index_path(store) if self._index is None or self._index.path else None
         if path is None:
-            fresh, damaged = self.build_index(None, store)
+            fresh, damaged = build_index(self.backend, None, store)
             self.close()
             self._index = fresh
         else:
@@ -219,7 +197,7 @@ class Core:
             for old in (new, new + "-wal", new + "-shm"):
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(old)
-            fresh, damaged = self.build_index(new, store)
+            fresh, damaged = build_index(self.backend, new, store)
             fresh.close()
             self.close()
             # a log of the old index must never meet the new one
@@ -350,7 +328,7 @@ class Core:
         except FileExistsError:
             raise LockedError(f"another writer has committed {key}: the lock of the store does not hold") from None
         except BaseException as error:
-            self._take_back(key, error)
+            self._take_back(key, data, error)
             raise
         finally:
             staged.discard()
@@ -367,10 +345,16 @@ class Core:
             self.close()
             raise
 
-    def _take_back(self, key: str, error: BaseException) -> None:
-        """Remove an entry of an operation that fails; what cannot be removed, the next writer takes in."""
+    def _take_back(self, key: str, data: bytes, error: BaseException) -> None:
+        """Remove the entry of an operation that fails, if it is there and ours.
+
+        What cannot be removed, the next writer takes in: the operation has then happened, unacknowledged.
+        """
         try:
-            self.backend.delete([key])
+            if self.backend.read(key) == data:
+                self.backend.delete([key])
+        except FileNotFoundError:
+            pass
         except OSError:
             error.glyd_uncertain = True  # type: ignore[attr-defined]
             self.close()

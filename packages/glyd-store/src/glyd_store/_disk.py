@@ -8,6 +8,7 @@ can put a disk in their place that fails, tears and forgets.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -39,11 +40,11 @@ class Disk:
 
     def create(self, name: str) -> BinaryIO:
         """Create a file, which must not exist, for writing and reading."""
-        return cast("BinaryIO", open(self.path(name), "x+b", buffering=0))  # noqa: SIM115 - closed by the caller
+        return cast("BinaryIO", open(self.path(name), "x+b", buffering=0))
 
     def open(self, name: str) -> BinaryIO:
         """Open a file for reading."""
-        return open(self.path(name), "rb")  # noqa: SIM115 - closed by the caller
+        return open(self.path(name), "rb")
 
     def sync(self, file: BinaryIO) -> None:
         """Return when the bytes of a file are on the medium."""
@@ -89,10 +90,8 @@ class Disk:
 
     def remove(self, name: str) -> None:
         """Remove a file; it may be gone already."""
-        try:
+        with contextlib.suppress(FileNotFoundError):
             os.unlink(self.path(name))
-        except FileNotFoundError:
-            pass
 
     def remove_folder(self, name: str) -> None:
         """Remove a folder if it is empty."""

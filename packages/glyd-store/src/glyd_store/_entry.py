@@ -230,9 +230,7 @@ def decode_entry(data: bytes, key: str, store: str | None = None) -> Entry:
         raise IntegrityError(f"{key} is damaged: it starts with {magic!r}, expected {_MAGIC!r}", key=key)
     found = hashlib.sha256(memoryview(data)[40:]).digest()
     if found != check:
-        raise IntegrityError(
-            f"{key} is damaged: SHA-256 {found.hex()[:16]}…, expected {check.hex()[:16]}…", key=key
-        )
+        raise IntegrityError(f"{key} is damaged: SHA-256 {found.hex()[:16]}…, expected {check.hex()[:16]}…", key=key)
     try:
         text = glyd.decompress(data[_HEAD.size : _HEAD.size + n_json], max_size=JSON_NBYTES_MAX, threads=1)
         entry = _from_json(json.loads(text))

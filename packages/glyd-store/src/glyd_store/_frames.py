@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 import glyd
 from glyd_store._errors import IntegrityError
+from glyd_store._hashing import Hasher, file_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import BinaryIO
-
-PIECE_NBYTES = 1 << 20
 
 
 def write_all(file: BinaryIO, data: bytes | memoryview) -> None:
@@ -54,12 +53,12 @@ class HashingFile:
 
 def write_frame(
     out: HashingFile,
-    pieces: Iterable[bytes],
+    pieces: Iterable[bytes | memoryview],
     size: int,
     level: str,
     *,
     threads: int = 0,
-    base: BinaryIO | None = None,
+    base: glyd.Base | None = None,
     segment_size: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> None:
@@ -78,9 +77,7 @@ def write_frame(
     progress
         Told of bytes of content as they are done.
     """
-    if base is not None:
-        raise NotImplementedError  # replaced when the codec has bases
-    compressor = glyd.Compressor(level, threads=threads, segment_size=segment_size)  # type: ignore[arg-type]
+    compressor = glyd.Compressor(level, base=base, threads=threads, segment_size=segment_size)  # type: ignore[arg-type]
     compressor.set_pledged_input_size(size)
     for piece in pieces:
         out.write(compressor.compress(piece))
@@ -89,7 +86,14 @@ def write_frame(
     out.write(compressor.flush())
 
 
-def copy_content(source: BinaryIO, write: Callable[[bytes], object] | None, size: int, sha256: bytes, what: str) -> None:
+def copy_content(
+    source: BinaryIO,
+    write: Callable[[memoryview], object] | None,
+    size: int,
+    sha256: bytes,
+    what: str,
+    threads: int = 0,
+) -> None:
     """Copy a whole content, and raise unless it is what its hash says.
 
     Parameters
@@ -97,25 +101,25 @@ def copy_content(source: BinaryIO, write: Callable[[bytes], object] | None, size
     source
         The content.
     write
-        Takes the pieces; None: it is only checked.
+        Takes the pieces, which are only valid during the call; None: the content is only checked.
     size, sha256
         What it must be.
     what
         How messages call it.
+    threads
+        1: hash in this thread.
 
     Raises
     ------
     IntegrityError
         When it is anything else.
     """
-    total = hashlib.sha256()
-    n = 0
-    while piece := source.read(PIECE_NBYTES):
-        total.update(piece)
-        n += len(piece)
-        if write is not None:
-            write(piece)
-    check_content(n, total.digest(), size, sha256, what)
+    with Hasher(threads) as total:
+        for piece in file_pieces(source):
+            total.update(piece)
+            if write is not None:
+                write(piece)
+        check_content(total.nbytes, total.digest(), size, sha256, what)
 
 
 def check_content(n: int, found: bytes, size: int, sha256: bytes, what: str) -> None:

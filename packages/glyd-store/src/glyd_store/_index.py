@@ -89,10 +89,10 @@ class Index:
 
     @classmethod
     def create(cls, path: str | None, store: str) -> Index:
-        """Make an empty index; a file of that name must not exist."""
-        index = cls(_connect(path or ":memory:"), path)
+        """Make an empty index in a new file; None: in memory, empty: in a temporary file."""
+        index = cls(_connect(":memory:" if path is None else path), path or None)
         with index._guard():
-            if path is not None:
+            if path:
                 index.db.execute("PRAGMA journal_mode=WAL")
             index.db.executescript("BEGIN IMMEDIATE;" + _SCHEMA)
             for key, value in (("format", INDEX_FORMAT), ("store", store), ("seq", 0), ("next_id", 1)):

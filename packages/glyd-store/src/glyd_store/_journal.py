@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from glyd_store._entry import FORMAT, decode_entry, entry_key, entry_seq
 from glyd_store._errors import IntegrityError, StoreVersionError
+from glyd_store._index import Index
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from glyd_store._entry import Entry
 
 STORE_KEY = "glyd-store.json"
+APPLY_AT_ONCE = 256
+"""Entries in one transaction of an index that is made: bounds memory, and pays for the commit."""
 
 
 def read_store_id(backend: Backend) -> str | None:
@@ -73,3 +76,35 @@ def iter_entries(backend: Backend, store: str | None, damaged: list[IntegrityErr
             damaged.append(error)
         except FileNotFoundError:
             continue  # a writer has dropped it since
+
+
+def build_index(backend: Backend, path: str | None, store: str) -> tuple[Index, list[IntegrityError]]:
+    """Return a new index made from the whole journal, and what could not be read of it.
+
+    Parameters
+    ----------
+    backend
+        Where the journal is.
+    path
+        Where to make the index; None: in memory, empty: in a temporary file.
+    store
+        Id of the store.
+    """
+    dropped: set[int] = set()
+    for entry in iter_entries(backend, store, []):
+        dropped.update(entry.drop_entries)
+    damaged: list[IntegrityError] = []
+    index = Index.create(path, store)
+    try:
+        batch: list[Entry] = []
+        for entry in iter_entries(backend, store, damaged):
+            if entry.seq not in dropped:
+                batch.append(entry)
+            if len(batch) == APPLY_AT_ONCE:
+                index.apply(batch)
+                batch.clear()
+        index.apply(batch)
+    except BaseException:
+        index.close()
+        raise
+    return index, damaged

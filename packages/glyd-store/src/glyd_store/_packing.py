@@ -213,8 +213,6 @@ def restate_objects(core: Core, entry: Entry, seqs: list[int], *, purged_before:
             purged_before,
         )
         for number, name, time, sha256, size, tags, deleted in rows:
-            version = Version(
-                number, decode_name(name), time, sha256, size, json.loads(tags) if tags else {}, deleted
-            )
+            version = Version(number, decode_name(name), time, sha256, size, json.loads(tags) if tags else {}, deleted)
             entry.objects.append(version)
     entry.objects.sort(key=lambda v: v.id)

@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, TypeAlias
 
 import glyd
 from glyd_store._bases import ALIKE_MIN, find_base, n_members
-from glyd_store._contents import find_content, spool_content
+from glyd_store._contents import decode_base, find_content, open_base, own_file
 from glyd_store._entry import Content, Place, Stream, Version, stream_key
 from glyd_store._errors import IntegrityError
 from glyd_store._frames import HashingFile, copy_content, write_frame
@@ -37,6 +38,9 @@ SMALL_NBYTES = 256 << 10
 NAME_NBYTES_MAX = 65_535
 PAYS = 0.8
 """Part of the bytes alone that a delta may take."""
+
+SURE = 0.02
+"""Part of a content from which no one asks what it takes alone: there is next to nothing left to save."""
 
 _SAMPLE_NBYTES = 512 << 10
 _N_SAMPLES = 4
@@ -97,7 +101,7 @@ class Writer:
         core = self.core
         core.check_writable()
         with open_source(data, name) as source:
-            source.scan(small=SMALL_NBYTES, progress=self._tell("read"))
+            source.scan(small=SMALL_NBYTES, threads=self.threads, progress=self._tell("read"))
             with core.writing():
                 entry = core.new_entry("put")
                 made: list[bytes] = []
@@ -126,7 +130,7 @@ class Writer:
         for name, data in items:
             check_name(name)
             with open_source(data, name) as source:
-                source.scan(small=SMALL_NBYTES, progress=self._tell("read"))
+                source.scan(small=SMALL_NBYTES, threads=self.threads, progress=self._tell("read"))
                 if source.size < SMALL_NBYTES:
                     packer.add(name, source.read_all(), source.sha256)
                 else:
@@ -149,14 +153,16 @@ class Writer:
         except FileNotFoundError:
             return False
         if row.stream is None:
-            return nbytes == self.core.index.value("SELECT nbytes FROM entry WHERE seq = ?", row.seq)
-        return nbytes == self.core.index.value("SELECT nbytes FROM stream WHERE id = ?", row.stream)
+            return bool(nbytes == self.core.index.value("SELECT nbytes FROM entry WHERE seq = ?", row.seq))
+        return bool(nbytes == self.core.index.value("SELECT nbytes FROM stream WHERE id = ?", row.stream))
 
     def _add_object(self, entry: Entry, name: str, source: Source, tags: Mapping[str, str] | None) -> int:
         number = entry.next_id
         entry.next_id += 1
         entry.objects.append(
-            Version(number, name, entry.time, source.sha256, source.size, {str(k): str(v) for k, v in (tags or {}).items()})
+            Version(
+                number, name, entry.time, source.sha256, source.size, {str(k): str(v) for k, v in (tags or {}).items()}
+            )
         )
         return number
 
@@ -193,16 +199,20 @@ class Writer:
 
     def _try_delta(self, source: Source, base: Row, alike: float) -> tuple[Frame, Row | None] | None:
         """Write a content against a base, and alone when that may be smaller; None: neither was done."""
-        try:
-            with spool_content(self.core, base) as file:
-                if alike < ALIKE_MIN and not self._sample_pays(source, file, base.size):
-                    return None
-                delta = self._write(source, file)
-        except IntegrityError as error:
-            self.core.note_damage([error])  # a base that cannot be read is no base; check says more
-            return None
-        alone = self._estimate_alone(source)
-        if delta[1].nbytes <= PAYS * alone:
+        with ExitStack() as stack:
+            try:
+                file = stack.enter_context(own_file(self.core, base))
+                below = open_base(self.core, base, stack, self.threads)
+                decoded = decode_base(file, base, below, stack, self.threads)
+            except (IntegrityError, glyd.FormatError, glyd.WrongBaseError) as error:
+                # a base that cannot be read is no base, for this or any later version
+                key = getattr(error, "key", None) or base.key
+                self.core.note_damage([IntegrityError(str(error), key=key)])
+                return None
+            if alike < ALIKE_MIN and not self._sample_pays(source, decoded):
+                return None
+            delta = self._write(source, decoded)
+        if delta[1].nbytes <= SURE * source.size or delta[1].nbytes <= PAYS * self._estimate_alone(source):
             return delta, base
         try:
             plain = self._write(source, None)
@@ -229,18 +239,21 @@ class Writer:
             source.file.seek(source.start + offset)
             yield offset, source.file.read(min(nbytes, source.size - offset))
 
-    def _sample_pays(self, source: Source, base: BinaryIO, base_size: int) -> bool:
-        """Say whether pieces of a content are smaller against the same places of a base."""
-        del source, base, base_size
-        return False
+    def _sample_pays(self, source: Source, base: glyd.Base) -> bool:
+        """Say whether pieces of a content are smaller with a base that shares no places with it."""
+        alone, against = 0, 0
+        for _, piece in self._samples(source, _SAMPLE_NBYTES):
+            alone += len(glyd.compress(piece, self.level, threads=self.threads))  # type: ignore[arg-type]
+            against += len(glyd.compress(piece, self.level, base=base, threads=self.threads))  # type: ignore[arg-type]
+        return against <= PAYS * alone
 
-    def _write(self, source: Source, base: BinaryIO | None) -> Frame:
+    def _write(self, source: Source, base: glyd.Base | None) -> Frame:
         """Write a content as a frame without a name, and read it back."""
         staged = self.core.backend.stage()
         try:
             out = HashingFile(staged.file)
             write_frame(
-                out, source.chunks(), source.size, self.level, threads=self.threads, base=base,
+                out, source.pieces(), source.size, self.level, threads=self.threads, base=base,
                 progress=self._tell("write"),
             )  # fmt: skip
             self._read_back(staged.file, source, base)
@@ -249,12 +262,12 @@ class Writer:
             staged.discard()
             raise
 
-    def _read_back(self, file: BinaryIO, source: Source, base: BinaryIO | None) -> None:
+    def _read_back(self, file: BinaryIO, source: Source, base: glyd.Base | None) -> None:
         """Make sure that what was written gives the content that was hashed."""
         file.seek(0)
         try:
-            with glyd.open(file, threads=self.threads) as frame:
-                copy_content(frame, None, source.size, source.sha256, source.name)  # type: ignore[arg-type]
+            with glyd.open(file, base=base, threads=self.threads) as frame:
+                copy_content(frame, None, source.size, source.sha256, source.name, self.threads)  # type: ignore[arg-type]
         except IntegrityError:
             total = source.sha256
             source.scan(small=1 << 62)

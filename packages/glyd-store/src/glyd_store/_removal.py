@@ -7,10 +7,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from glyd_store._contents import find_content, open_content, read_content
+from glyd_store._contents import find_content, get_content, open_content, read_content
 from glyd_store._entry import Content, Place, Stream, entry_key, entry_seq, stream_key
 from glyd_store._errors import ObjectNotFoundError, StoreError
 from glyd_store._frames import HashingFile, write_frame
+from glyd_store._hashing import file_pieces
 from glyd_store._index import decode_name
 from glyd_store._info import object_by_id, resolve
 from glyd_store._packing import pack_order, pack_waiting, restate_objects, write_pack
@@ -133,22 +134,19 @@ def _plan(core: Core, before: int, report: CompactReport) -> tuple[list[int], li
         " (SELECT 1 FROM content c JOIN live ON live.content = c.id WHERE c.stream = s.id)"
     )
     last = core.index.seq
-    dead = {
-        seq: nbytes
-        for seq, nbytes in rows(
+    dead: dict[int, int] = dict(
+        rows(
             "SELECT e.seq, e.nbytes FROM entry e WHERE"
             " NOT EXISTS (SELECT 1 FROM object o WHERE o.seq = e.seq AND (o.deleted IS NULL OR o.deleted >= ?))"
             " AND NOT EXISTS (SELECT 1 FROM content c JOIN live ON live.content = c.id WHERE c.seq = e.seq)"
             " AND NOT EXISTS (SELECT 1 FROM leftover l WHERE l.seq = e.seq)",
             before,
         )
-    }
+    )
     # a deletion stays until the entry that states its object goes, or has been stated again since
     for seq in [seq for (seq,) in rows("SELECT DISTINCT seq FROM deletion")]:
         if seq in dead:
-            targets = rows(
-                "SELECT o.seq FROM deletion d JOIN object o ON o.id = d.object WHERE d.seq = ?", seq
-            )
+            targets = rows("SELECT o.seq FROM deletion d JOIN object o ON o.id = d.object WHERE d.seq = ?", seq)
             if any(target <= seq and target not in dead for (target,) in targets):
                 del dead[seq]
     # the entry that made others superfluous is all that says so while it is the last one
@@ -215,9 +213,7 @@ def _rewrite_pack(core: Core, stream: bytes, before: int, level: str, report: Co
     for sha256, _, name in rows:
         row = find_content(core, sha256)
         assert row is not None  # noqa: S101 - it was there a moment ago, and we are the writer
-        parts: list[bytes] = []
-        read_content(core, row, parts.append)
-        members.append((pack_order(decode_name(name or b"")), sha256, b"".join(parts)))
+        members.append((pack_order(decode_name(name or b"")), sha256, get_content(core, row)))
     members.sort(key=lambda m: m[0])
     entry = core.new_entry("pack")
     restate_objects(core, entry, seqs, purged_before=before)
@@ -250,7 +246,7 @@ def rebase(core: Core, ref: str | int | ObjectInfo, level: str, threads: int = 0
         try:
             out = HashingFile(staged.file)
             with open_content(core, row) as file:
-                write_frame(out, iter(lambda: file.read(1 << 20), b""), row.size, level, threads=threads)
+                write_frame(out, file_pieces(file), row.size, level, threads=threads)
             stream = out.sha256
             if core.index.row("SELECT 1 FROM stream WHERE id = ?", stream) is not None:
                 raise StoreError(f"the stream {stream.hex()} is there already, for another content")

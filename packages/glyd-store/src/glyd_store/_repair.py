@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from glyd_store._check import Checker
-from glyd_store._contents import PIECE_NBYTES, Row, content_by_number
+from glyd_store._contents import Row, content_by_number
 from glyd_store._entry import FORMAT, Content, Place, Stream, entry_key, entry_seq, stream_key
 from glyd_store._frames import HashingFile, write_all, write_frame
+from glyd_store._hashing import file_pieces
 from glyd_store._journal import STORE_KEY
 from glyd_store._packing import restate_objects
 
@@ -144,7 +145,7 @@ def _refill(
             continue
         with open(path, "rb") as file:
             total = hashlib.sha256()
-            while piece := file.read(PIECE_NBYTES):
+            for piece in file_pieces(file):
                 total.update(piece)
         lost = wanted.pop(total.digest(), None)
         if lost is not None:
@@ -160,7 +161,7 @@ def _store_again(core: Core, row: Row, path: str, level: str) -> None:
     try:
         out = HashingFile(staged.file)
         with open(path, "rb") as file:
-            write_frame(out, iter(lambda: file.read(PIECE_NBYTES), b""), row.size, level)
+            write_frame(out, file_pieces(file), row.size, level)
         stream = out.sha256
         if core.index.row("SELECT 1 FROM stream WHERE id = ?", stream) is None:
             made.append(stream)

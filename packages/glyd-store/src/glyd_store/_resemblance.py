@@ -27,7 +27,7 @@ class Sketch:
         self._walker = glyd.Fingerprinter()
         self._best: list[int] = []
 
-    def update(self, chunk: bytes) -> None:
+    def update(self, chunk: bytes | memoryview) -> None:
         """Take the next piece."""
         found = self._walker.update(chunk)
         if found:

@@ -4,17 +4,20 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 from glyd import ParameterError
+from glyd_store._info import iter_by_name
+from glyd_store._removal import delete_objects
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from datetime import datetime
     from typing import Any
 
+    from glyd_store._core import Core
     from glyd_store._info import ObjectInfo
 
 
@@ -97,3 +100,17 @@ def split_versions(
             kept.add(info.id)
     in_order = newest_first[::-1]
     return [info for info in in_order if info.id in kept], [info for info in in_order if info.id not in kept]
+
+
+def prune(core: Core, policy: Policy, *, dry_run: bool) -> tuple[list[ObjectInfo], list[ObjectInfo]]:
+    """Delete the versions that a policy does not keep; return those kept and the others."""
+    kept: list[ObjectInfo] = []
+    others: list[ObjectInfo] = []
+    now = datetime.now(timezone.utc)
+    for _, versions in itertools.groupby(iter_by_name(core), key=lambda info: info.name):
+        keep, drop = split_versions(versions, policy, now)
+        kept += keep
+        others += drop
+    if others and not dry_run:
+        delete_objects(core, others)
+    return kept, others

@@ -9,9 +9,10 @@ import io
 import os
 import tempfile
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from glyd_store._errors import StoreError
+from glyd_store._hashing import Hasher, file_pieces
 from glyd_store._resemblance import Sketch
 
 if TYPE_CHECKING:
@@ -46,23 +47,20 @@ class Source:
         self.fingerprints: tuple[int, ...] = ()
         self.head = b""
 
-    def scan(self, *, small: int, progress: Callable[[int], None] | None = None) -> None:
+    def scan(self, *, small: int, threads: int = 0, progress: Callable[[int], None] | None = None) -> None:
         """Read it all: size, hash, and, from `small` bytes on, fingerprints."""
-        total = hashlib.sha256()
         sketch = Sketch()
         self.rewind()
-        n = 0
-        while chunk := self.file.read(CHUNK_NBYTES):
-            total.update(chunk)
-            if n or len(chunk) >= small:
-                sketch.update(chunk)
-            if not n:
-                self.head = chunk[: 1 << 20]
-            n += len(chunk)
-            if progress:
-                progress(len(chunk))
-        self.size, self.sha256 = n, total.digest()
-        self.fingerprints = sketch.finish(self.head) if n >= small else ()
+        with Hasher(threads) as total:
+            for piece in file_pieces(self.file):
+                if not total.nbytes:
+                    self.head = bytes(piece)
+                total.update(piece)
+                sketch.update(piece)
+                if progress:
+                    progress(len(piece))
+            self.size, self.sha256 = total.nbytes, total.digest()
+        self.fingerprints = sketch.finish(self.head) if self.size >= small else ()
 
     def rewind(self) -> None:
         """Go to the start of the input."""
@@ -70,24 +68,22 @@ class Source:
 
     def read_all(self) -> bytes:
         """Return all of a small input, which must be what was scanned."""
-        self.rewind()
-        data = self.file.read(self.size + 1)
-        while len(data) <= self.size and (more := self.file.read(self.size + 1 - len(data))):
-            data += more
+        data = b"".join(bytes(piece) for piece in self.pieces())
         if hashlib.sha256(data).digest() != self.sha256:
             raise self.changed()
         return data
 
-    def chunks(self) -> Iterator[bytes]:
-        """Yield the input in pieces."""
+    def pieces(self) -> Iterator[memoryview]:
+        """Yield the input as far as it was scanned; each piece is valid until the next but one."""
         self.rewind()
         left = self.size
-        while left:
-            chunk = self.file.read(min(CHUNK_NBYTES, left))
-            if not chunk:
-                raise self.changed()
-            left -= len(chunk)
-            yield chunk
+        for piece in file_pieces(self.file):
+            yield piece[:left]
+            left -= min(left, len(piece))
+            if not left:
+                return
+        if left:
+            raise self.changed()
 
     def changed(self) -> StoreError:
         """Return the error for an input that is not what it was a moment ago."""
@@ -101,7 +97,7 @@ def open_source(data: ReadableBuffer | BinaryIO | os.PathLike[str], name: str) -
         with open(data, "rb", buffering=0) as file:
             yield from _from_file(file, os.fspath(data))
     elif hasattr(data, "read"):
-        yield from _from_file(data, name)
+        yield from _from_file(cast("BinaryIO", data), name)
     else:
         view = memoryview(data)
         raw = data if isinstance(data, bytes) else view.cast("B") if view.c_contiguous else view.tobytes()

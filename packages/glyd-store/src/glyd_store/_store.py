@@ -4,26 +4,28 @@
 
 from __future__ import annotations
 
+import builtins
 import fnmatch
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeAlias
 
 import glyd
 from glyd_store import _info as infos
 from glyd_store._backend import Backend
 from glyd_store._check import Checker
-from glyd_store._contents import open_content, read_content
+from glyd_store._contents import get_content, open_content, read_content
 from glyd_store._core import Core
+from glyd_store._frames import write_all
 from glyd_store._local import LocalBackend
 from glyd_store._memory import MemoryBackend
 from glyd_store._put import Writer
 from glyd_store._removal import compact, delete_objects, rebase, undelete_objects
 from glyd_store._repair import repair
 from glyd_store._restore import content_of, restore, write_object
-from glyd_store._retention import split_versions
+from glyd_store._retention import prune
+from glyd_store._stats import iter_sums, read_stats
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from _typeshed import ReadableBuffer
+    from typing_extensions import Self
 
     from glyd_store._check import CheckReport
     from glyd_store._errors import IntegrityError
@@ -38,37 +41,9 @@ if TYPE_CHECKING:
     from glyd_store._removal import CompactReport
     from glyd_store._repair import RepairReport
     from glyd_store._retention import Policy
+    from glyd_store._stats import StoreStats
 
     Ref: TypeAlias = "str | int | ObjectInfo"
-
-
-@dataclass(frozen=True, slots=True)
-class StoreStats:
-    """Sums over a store.
-
-    Attributes
-    ----------
-    n_objects, n_names, n_deleted
-        Objects that are there, names they have, and objects that are deleted but not compacted.
-    n_contents
-        Different contents of the objects that are there.
-    content_nbytes
-        Bytes of all objects that are there.
-    stored_nbytes
-        Bytes of all streams and entries.
-    """
-
-    n_objects: int
-    n_names: int
-    n_deleted: int
-    n_contents: int
-    content_nbytes: int
-    stored_nbytes: int
-
-    @property
-    def ratio(self) -> float:
-        """Bytes of objects for each byte stored."""
-        return self.content_nbytes / self.stored_nbytes if self.stored_nbytes else 0.0
 
 
 class Store:
@@ -120,7 +95,7 @@ class Store:
         backend = open_backend(where, cache)
         self._core = Core(backend, lock_timeout_s=lock_timeout_s, break_lock=break_lock, read_only=read_only)
 
-    def __enter__(self) -> Store:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -204,9 +179,10 @@ class Store:
         IntegrityError
             When it cannot be read; the message names the file that is damaged.
         """
-        parts: list[bytes] = []
-        self._read(ref, parts.append)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        info = self.info(ref)
+        out: builtins.list[bytes] = []
+        self._again(lambda: out.append(get_content(self._core, content_of(self._core, info), self.threads)))
+        return out[0]
 
     def get_into(self, ref: Ref, out: BinaryIO | os.PathLike[str]) -> ObjectInfo:
         """Write the content of an object to a binary file or a path.
@@ -218,20 +194,20 @@ class Store:
             info = self.info(ref)
             self._again(lambda: write_object(self._core, self.info(info), os.fspath(out)))
             return info
-        return self._read(ref, out.write)
-
-    def _read(self, ref: Ref, write: Callable[[bytes], object]) -> ObjectInfo:
         info = self.info(ref)
         n_written = 0
 
-        def counted(piece: bytes) -> None:
+        def counted(piece: memoryview) -> None:
             nonlocal n_written
             n_written += len(piece)
-            write(piece)
+            write_all(out, piece)
             if self._progress:
                 self._progress("decode", len(piece))
 
-        self._again(lambda: read_content(self._core, content_of(self._core, info), counted), lambda: n_written == 0)
+        self._again(
+            lambda: read_content(self._core, content_of(self._core, info), counted, self.threads),
+            lambda: n_written == 0,
+        )
         return info
 
     def _again(self, read: Callable[[], None], may: Callable[[], bool] = lambda: True) -> None:
@@ -250,7 +226,7 @@ class Store:
         Reads decode what they touch and are checked by the checks of the frames; only `get`
         checks the hash of the whole.
         """
-        return open_content(self._core, content_of(self._core, self.info(ref)))
+        return open_content(self._core, content_of(self._core, self.info(ref)), self.threads)
 
     # ---- looking
 
@@ -283,31 +259,15 @@ class Store:
 
     def stats(self) -> StoreStats:
         """Return sums over the store."""
-        value = self._core.index.value
-        live = "FROM object o JOIN content c ON c.id = o.content WHERE o.deleted IS NULL"
-        return StoreStats(
-            value(f"SELECT count(*) {live}"),
-            value("SELECT count(DISTINCT name) FROM object WHERE deleted IS NULL"),
-            value("SELECT count(*) FROM object WHERE deleted IS NOT NULL"),
-            value(f"SELECT count(DISTINCT c.id) {live}"),
-            value(f"SELECT coalesce(sum(c.size), 0) {live}"),
-            value("SELECT (SELECT coalesce(sum(nbytes), 0) FROM stream) + (SELECT coalesce(sum(nbytes), 0) FROM entry)"),
-        )
+        return read_stats(self._core)
 
     def du(self) -> Iterator[tuple[str, int, int, int]]:
         """Yield for each name: the name, its versions, bytes of their contents, bytes these take in the store."""
-        name, n, size, stored = "", 0, 0, 0
-        for info in infos.iter_by_name(self._core):
-            if n and info.name != name:
-                yield name, n, size, stored
-                n, size, stored = 0, 0, 0
-            name, n, size, stored = info.name, n + 1, size + info.size, stored + info.stored_nbytes
-        if n:
-            yield name, n, size, stored
+        return iter_sums(self._core)
 
     # ---- removing
 
-    def delete(self, refs: Iterable[int | ObjectInfo]) -> list[ObjectInfo]:
+    def delete(self, refs: Iterable[int | ObjectInfo]) -> builtins.list[ObjectInfo]:
         """Delete objects by id; they can be had back until `compact`.
 
         Returns
@@ -317,11 +277,13 @@ class Store:
         """
         return delete_objects(self._core, refs)
 
-    def undelete(self, ids: Iterable[int]) -> list[ObjectInfo]:
+    def undelete(self, ids: Iterable[int]) -> builtins.list[ObjectInfo]:
         """Take deletions back."""
         return undelete_objects(self._core, ids)
 
-    def prune(self, policy: Policy, *, dry_run: bool = False) -> tuple[list[ObjectInfo], list[ObjectInfo]]:
+    def prune(
+        self, policy: Policy, *, dry_run: bool = False
+    ) -> tuple[builtins.list[ObjectInfo], builtins.list[ObjectInfo]]:
         """Delete the versions that a policy does not keep.
 
         Returns
@@ -329,19 +291,7 @@ class Store:
         tuple
             Objects kept and objects deleted (with ``dry_run``: that would be).
         """
-        kept: list[ObjectInfo] = []
-        others: list[ObjectInfo] = []
-        group: list[ObjectInfo] = []
-        now = datetime.now(timezone.utc)
-        for info in infos.iter_by_name(self._core):
-            if group and group[0].name != info.name:
-                _sort_out(group, policy, now, kept, others)
-                group = []
-            group.append(info)
-        _sort_out(group, policy, now, kept, others)
-        if others and not dry_run:
-            delete_objects(self._core, others)
-        return kept, others
+        return prune(self._core, policy, dry_run=dry_run)
 
     def compact(self, *, grace: timedelta = timedelta(0), dry_run: bool = False) -> CompactReport:
         """Remove from the disk what was deleted longer than a grace period ago, and what else nothing needs."""
@@ -378,7 +328,7 @@ class Store:
         """
         return repair(self._core, sources, self.level)
 
-    def rebuild(self) -> list[IntegrityError]:
+    def rebuild(self) -> builtins.list[IntegrityError]:
         """Make the index again from the journal.
 
         Returns
@@ -418,15 +368,6 @@ class Store:
         """Hold the lock over several operations."""
         with self._core.writing():
             yield
-
-
-def _sort_out(
-    group: list[ObjectInfo], policy: Policy, now: datetime, kept: list[ObjectInfo], others: list[ObjectInfo]
-) -> None:
-    if group:
-        keep, drop = split_versions(group, policy, now)
-        kept += keep
-        others += drop
 
 
 def open_backend(where: str | os.PathLike[str] | Backend, cache: str | os.PathLike[str] | None = None) -> Backend:

@@ -98,8 +98,8 @@ def _seconds(text: str) -> float:
     return value
 
 
-def _common() -> argparse.ArgumentParser:
-    common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+def _common() -> Parser:
+    common = Parser(add_help=False, argument_default=argparse.SUPPRESS)
     add = common.add_argument
     add("--json", action="store_true", help="print facts as JSON, one object a line")
     add("-q", "--quiet", action="store_true", help="print nothing but errors and what was asked for")
@@ -171,13 +171,27 @@ def build_parser(prog: str) -> Parser:
     p.add_argument("-n", "--dry-run", action="store_true")
     p = verb("compact", "free the space of what was deleted")
     p.add_argument("-n", "--dry-run", action="store_true")
-    p.add_argument("--grace", type=_duration, default=timedelta(0), metavar="AGE", help="but keep what was deleted less than AGE ago")
+    p.add_argument(
+        "--grace",
+        type=_duration,
+        default=timedelta(0),
+        metavar="AGE",
+        help="but keep what was deleted less than AGE ago",
+    )
     p = verb("rebase", "store objects alone again, for those read often")
     p.add_argument("objects", nargs="+", metavar="OBJECT")
     p.add_argument("--level", choices=glyd.LEVELS, default="max")
 
     p = verb("check", "look for damage and name all that depends on it")
-    p.add_argument("--read-data", nargs="?", const=1.0, default=0.0, type=_share, metavar="SHARE", help="read the streams too: all, or a random share like =5%%")
+    p.add_argument(
+        "--read-data",
+        nargs="?",
+        const=1.0,
+        default=0.0,
+        type=_share,
+        metavar="SHARE",
+        help="read the streams too: all, or a random share like =5%%",
+    )
     p.add_argument("--decode", action="store_true", help="read all and decode every object")
     p.add_argument("--resume", action="store_true", help="go on where a check was interrupted")
     p = verb("repair", "write damaged sidecars again; recover contents from files")

@@ -14,7 +14,7 @@ from glyd_store.cli._report import print_facts, size_text
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import BinaryIO
 
 
@@ -51,7 +51,7 @@ def audit(options: argparse.Namespace) -> int:
         from glyd_store._s3 import iter_bucket, open_object  # noqa: PLC0415 - needs the extra
 
         listed = list(iter_bucket(options.path))
-        opener = open_object
+        opener: Callable[[str], BinaryIO] = open_object
     else:
         listed = list(_walk(options.path))
         opener = _open_file
@@ -87,7 +87,7 @@ def audit(options: argparse.Namespace) -> int:
 
 
 def _open_file(path: str) -> BinaryIO:
-    return open(path, "rb")  # noqa: SIM115 - closed by the caller
+    return open(path, "rb")
 
 
 def _choose(listed: list[tuple[str, int]], budget: int) -> list[tuple[str, int]]:

@@ -107,7 +107,7 @@ def _told(options: argparse.Namespace, info: ObjectInfo) -> None:
 
 
 def _spool(source: BinaryIO) -> BinaryIO:
-    spool = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115 - closed by the caller
+    spool = cast("BinaryIO", tempfile.TemporaryFile())
     try:
         while chunk := source.read(1 << 20):
             spool.write(chunk)
@@ -164,7 +164,7 @@ def _get_range(store: Store, options: argparse.Namespace, info: ObjectInfo) -> i
     if start >= info.size:
         raise UsageError(f"the object has {info.size} bytes; the range starts at {start}")
     left = (info.size if end is None else min(end, info.size)) - start
-    out = sys.stdout.buffer if options.output is None else open(options.output, "wb")  # noqa: SIM115
+    out = sys.stdout.buffer if options.output is None else open(options.output, "wb")
     try:
         with store.open(info) as file:
             file.seek(start)
@@ -293,9 +293,7 @@ def _check(store: Store, options: argparse.Namespace) -> int:
 
 def print_problems(found: CheckReport, options: argparse.Namespace) -> None:
     """Print what a check found."""
-    facts: dict[str, object] = {
-        name: getattr(found, name) for name in type(found).__slots__ if name != "problems"
-    }
+    facts: dict[str, object] = {name: getattr(found, name) for name in type(found).__slots__ if name != "problems"}
     if options.json:
         problems = [
             {"key": p.key, "what": p.what, "advice": p.advice, "objects": [{"id": i, "name": n} for i, n in p.objects]}
