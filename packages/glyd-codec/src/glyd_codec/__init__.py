@@ -30,7 +30,7 @@ from glyd_codec._file import GlydFile
 from glyd_codec._fingerprints import Fingerprinter
 from glyd_codec._fit import FitReport, GpuFit, WeightsFit, fit
 from glyd_codec._inspect import FrameInfo, SegmentInfo, get_frame_info, iter_frames, iter_segments
-from glyd_codec._models import ModelReport, PackReport, pack_model, unpack_model, verify_model
+from glyd_codec._models import ModelReport, PackReport, open_model, pack_model, unpack_model, verify_model
 from glyd_codec._oneshot import compress, decompress, decompress_into
 from glyd_codec._open import open  # noqa: A004
 from glyd_codec._params import LEVELS, Limits
@@ -79,6 +79,7 @@ __all__ = [
     "iter_segments",
     "load_file",
     "open",
+    "open_model",
     "open_tensors",
     "pack_model",
     "pack_weights",

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import operator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, overload
 
@@ -132,6 +131,8 @@ def _each(threads: int, call: Callable[[int, int], None], ranges: list[tuple[int
         for first, n in ranges:
             call(first, n)
         return
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - 3 ms that few calls need
+
     with ThreadPoolExecutor(min(threads, len(ranges)), thread_name_prefix="glyd-weights") as pool:
         for future in [pool.submit(call, first, n) for first, n in ranges]:
             future.result()

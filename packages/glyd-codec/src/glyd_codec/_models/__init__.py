@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from glyd_codec._models._manifest import Manifest
+    from glyd_codec._models._reading import PackedModel
     from glyd_codec._weights import WeightsLayout
 
 
@@ -228,6 +229,30 @@ def verify_model(
     from glyd_codec._models._unpack import verify_directory  # noqa: PLC0415
 
     return _report(verify_directory(os.fspath(path), threads=threads, progress=progress))
+
+
+def open_model(path: str | os.PathLike[str]) -> PackedModel:
+    """Open a packed model to read tensors of it, without unpacking the rest.
+
+    Parameters
+    ----------
+    path
+        Its directory.
+
+    Returns
+    -------
+    PackedModel
+        With ``names``, ``info(name)`` and ``read(name, first_row=0, n_rows=None, out=None)``;
+        to be closed, or used in a ``with`` block.
+
+    Raises
+    ------
+    FormatError
+        It is no packed model, or its manifest is damaged.
+    """
+    from glyd_codec._models._reading import PackedModel  # noqa: PLC0415
+
+    return PackedModel(path)
 
 
 def _report(manifest: Manifest) -> ModelReport:

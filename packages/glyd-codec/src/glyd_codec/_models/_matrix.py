@@ -85,6 +85,10 @@ class InFile:
                 )
             done += n
 
+    def map(self) -> mmap.mmap:
+        """Return the file in memory, read as it is touched."""
+        return mmap.mmap(self._fd, self.nbytes, access=mmap.ACCESS_READ)
+
     def check_same(self) -> None:
         """Raise `FormatError` when somebody wrote to the file since it was opened."""
         status = os.fstat(self._fd)
