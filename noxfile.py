@@ -17,6 +17,7 @@ import lzma
 import os
 import shutil
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -323,15 +324,30 @@ def soak(session: nox.Session) -> None:
 
 @nox.session
 def kernels(session: nox.Session) -> None:
-    """Compile the CUDA kernels for every architecture; keep the report of registers and spills."""
+    """Compile the CUDA kernels for every architecture into a wheel; keep the report of registers and spills."""
     out = BUILD / "kernels"
     out.mkdir(parents=True, exist_ok=True)
+    install_tools(session, "build", "check-wheel-contents", "twine")
     if shutil.which("nvcc") is None and not any(os.environ.get(n) for n in ("GLYD_NVCC", "CUDA_HOME", "CUDA_PATH")):
         session.install("nvidia-cuda-nvcc>=13.0,<14", "nvidia-cuda-runtime>=13.0,<14", "nvidia-cuda-cccl>=13.0,<14")
-    library, report = str(out / "libglyd_gpu.so"), str(out / "report.md")
-    builder = str(ROOT / "packages" / "glyd-gpu" / "build_kernels.py")
-    session.run("python", builder, library, "--report", report, "--cache", str(out / "cache"))
+    package = ROOT / "packages" / "glyd-gpu"
+    library, report, cache = str(out / "libglyd_gpu.so"), str(out / "report.md"), str(out / "cache")
+    session.run("python", str(package / "build_kernels.py"), library, "--report", report, "--cache", cache)
     session.run("python", "tools/check_exports.py", "kernels", library)
+    # the wheel takes its objects from the same cache; its environment sees the compiler that was found above
+    shutil.rmtree(out / "wheel", ignore_errors=True)
+    environment = {"GLYD_GPU_KERNELS": "on", "GLYD_GPU_CACHE": cache}
+    session.install("hatchling")
+    command = ("python", "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out / "wheel"), str(package))
+    session.run(*command, env=environment, silent=True)
+    (made,) = (out / "wheel").glob("*.whl")
+    session.run("twine", "check", "--strict", str(made))
+    session.run("check-wheel-contents", "--ignore", "W009", "--toplevel", TOP_LEVEL["gpu"], str(made))
+    with zipfile.ZipFile(made) as archive:
+        names = archive.namelist()
+        if "glyd_gpu/kernels/libglyd_gpu.so" not in names or not made.name.endswith(".whl") or "-any" in made.name:
+            session.error(f"{made.name} is no wheel with kernels: {names}")
+    print(Path(report).read_text(encoding="utf-8"))
 
 
 # ---- native ----------------------------------------------------------------
