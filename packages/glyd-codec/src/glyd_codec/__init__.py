@@ -30,7 +30,15 @@ from glyd_codec._file import GlydFile
 from glyd_codec._fingerprints import Fingerprinter
 from glyd_codec._fit import FitReport, GpuFit, WeightsFit, fit
 from glyd_codec._inspect import FrameInfo, SegmentInfo, get_frame_info, iter_frames, iter_segments
-from glyd_codec._models import ModelReport, PackReport, open_model, pack_model, unpack_model, verify_model
+from glyd_codec._models import (
+    ModelReport,
+    PackReport,
+    open_model,
+    pack_model,
+    seal_model,
+    unpack_model,
+    verify_model,
+)
 from glyd_codec._oneshot import compress, decompress, decompress_into
 from glyd_codec._open import open  # noqa: A004
 from glyd_codec._params import LEVELS, Limits
@@ -85,6 +93,7 @@ __all__ = [
     "pack_weights",
     "read_weights_info",
     "save_file",
+    "seal_model",
     "unpack_model",
     "unpack_weights",
     "verify_model",

@@ -255,6 +255,42 @@ def open_model(path: str | os.PathLike[str]) -> PackedModel:
     return PackedModel(path)
 
 
+def seal_model(path: str | os.PathLike[str], *, threads: int = 0) -> ModelReport:
+    """Give a directory of packs, as another program saved it, the manifest of a packed model.
+
+    Parameters
+    ----------
+    path
+        A directory with safetensors files that hold packs, named ``NAME_packed``, and other
+        tensors, and no manifest. None of its files is changed.
+    threads
+        Threads to work with; 0: one a CPU.
+
+    Returns
+    -------
+    ModelReport
+        Sizes.
+
+    Raises
+    ------
+    FormatError
+        A file is broken.
+    ParameterError
+        There are no packs, or packs of both layouts.
+    FileExistsError
+        There is a manifest already.
+
+    Notes
+    -----
+    Every pack is unpacked, for the hash of what is in it. The originals, which `unpack_model`
+    then writes, are weight files with the same tensors in the same order, unpacked. Shapes of
+    three dimensions are taken from ``glyd_shapes`` in the metadata of the weight files.
+    """
+    from glyd_codec._models._seal import seal_directory  # noqa: PLC0415
+
+    return _report(seal_directory(os.fspath(path), threads))
+
+
 def _report(manifest: Manifest) -> ModelReport:
     headers = [shard.header for shard in manifest.shards]
     return ModelReport(

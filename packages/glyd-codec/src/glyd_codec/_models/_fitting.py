@@ -155,6 +155,8 @@ def _look(place: Place, file: str | None, model: str) -> _Model:
         manifest = parse_manifest(raw)
         tensors = [tensor for shard in manifest.shards for tensor in shard.header.tensors]
         return _Model(tensors, config, manifest, _packed_nbytes(manifest, place))
+    if is_packed and file is None:
+        raise FormatError(f"{model}: packed, and without {MANIFEST}, which says of what: glyd.seal_model writes it")
     headers = _headers(place, file, model)
     return _Model([tensor for header in headers for tensor in header.tensors], config, None)
 

@@ -105,7 +105,7 @@ def read_source(path: str) -> Source:
         There is nothing that can be packed, and what to do.
     """
     found = Source(path)
-    names = _walk(path, found.ignored)
+    names = walk_files(path, found.ignored)
     if MANIFEST in names:
         raise ParameterError(f"{path} is a packed model already: it has {MANIFEST}")
     index_name = _find_index(path, names)
@@ -145,7 +145,7 @@ def weight_files(path: str) -> list[str]:
     FormatError, ParameterError
         As `read_source`.
     """
-    names = _walk(path, [])
+    names = walk_files(path, [])
     index_name = _find_index(path, names)
     weight_map: dict[str, str] | None = None
     if index_name is not None:
@@ -153,7 +153,14 @@ def weight_files(path: str) -> list[str]:
     return _find_shards(path, names, index_name, weight_map)
 
 
-def _walk(path: str, ignored: list[str]) -> list[str]:
+def walk_files(path: str, ignored: list[str]) -> list[str]:
+    """Return the paths of all files below a directory, sorted; note what is hidden or no file.
+
+    Raises
+    ------
+    FormatError
+        A link leads nowhere.
+    """
     names: list[str] = []
     pending = [""]
     while pending:
