@@ -1,0 +1,426 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * How each column is predicted: costs in bits, estimated from entropies over a
+ * sample of rows from the middle. All in integers, so that every machine makes
+ * the same choice.
+ */
+#include <stdlib.h>
+
+#include "record/record_columns_encode.h"
+
+#define SAMPLE 4096u
+#define HASH (2 * SAMPLE)
+#define NEVER UINT64_MAX
+#define BITS(n) ((uint64_t)(n) << 16) /* costs are in 1/65536 bit */
+#define NEAR 12u                      /* columns looked at on both sides in wide tables */
+#define WIDE 64u
+#define SUMS_MAX 48u /* columns up to which sums are tried */
+#define PAIR_BITS 14u
+
+typedef struct candidate {
+  uint64_t saved;
+  uint16_t c, j, k;
+  uint8_t pred;
+} candidate;
+
+typedef struct chooser {
+  glyd_record_source_table *t;
+  uint32_t from, n; /* sampled rows */
+  int32_t *last;    /* by key, zero between uses */
+  uint32_t *key, *z;
+  uint64_t *pair, *order;
+  uint32_t *count;
+  candidate *candidates;
+  uint32_t n_candidates, cap_candidates;
+  uint64_t *best; /* cost of each column as chosen */
+  uint8_t *mark;
+  uint16_t *stack;
+} chooser;
+
+GLYD_INLINE uint32_t zigzag(uint32_t v) { return v << 1 ^ (0u - (v >> 31)); }
+
+static int is_number(const glyd_record_source *s) {
+  return s->c.kind == GLYD_RECORD_INT || s->c.kind == GLYD_RECORD_DATE;
+}
+static int is_clock(const glyd_record_source *s) {
+  return s->c.kind == GLYD_RECORD_INT && s->c.format == GLYD_RECORD_CLOCK;
+}
+
+GLYD_INLINE uint32_t wrap_clock(uint32_t v) {
+  int32_t t = (int32_t)v;
+  t += t < 0 ? 1440 : 0;
+  t -= t >= 1440 ? 1440 : 0;
+  t -= t >= 1440 ? 1440 : 0;
+  return (uint32_t)t;
+}
+
+GLYD_INLINE uint32_t difference(int clock, uint32_t v, uint32_t p) {
+  if (!clock) return v - p;
+  int32_t d = (int32_t)(v - wrap_clock(p));
+  d += d < -720 ? 1440 : 0;
+  d -= d >= 720 ? 1440 : 0;
+  return (uint32_t)d;
+}
+
+static uint64_t entropy(const uint32_t *h, unsigned size, uint32_t total) {
+  if (total == 0) return 0;
+  uint64_t sum = (uint64_t)total * glyd_record_log2(total);
+  for (unsigned i = 0; i < size; i++)
+    if (h[i]) sum -= (uint64_t)h[i] * glyd_record_log2(h[i]);
+  return sum >> 63 ? 0 : sum; /* the logarithm is not exact */
+}
+
+static uint64_t residual_cost(const uint32_t *z, uint32_t n, int *wide) {
+  uint32_t one[256] = {0}, low[256] = {0}, high[256] = {0}, e1 = 0, e2 = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    const uint32_t x = z[i], y = x < 65535 ? x : 65535;
+    one[x < 255 ? x : 255]++;
+    e1 += x >= 255;
+    low[y & 255]++;
+    high[y >> 8]++;
+    e2 += x >= 65535;
+  }
+  const uint64_t a = entropy(one, 256, n) + BITS(28 * (uint64_t)e1);
+  const uint64_t b = entropy(low, 256, n) + entropy(high, 256, n) + BITS(32 * (uint64_t)e2 + 300);
+  if (wide) *wide = b < a;
+  return a < b ? a : b;
+}
+
+static uint64_t key_count(const chooser *h, int j, int k) {
+  uint64_t n = (uint64_t)h->t->columns[j].c.range + 1;
+  if (k >= 0) n *= (uint64_t)h->t->columns[k].c.range + 1;
+  return n;
+}
+
+static const uint32_t *keys_of(const chooser *h, int j, int k) {
+  const int32_t *const a = h->t->columns[j].v + h->from;
+  if (k < 0) return (const uint32_t *)a;
+  const int32_t *const b = h->t->columns[k].v + h->from;
+  const uint32_t factor = h->t->columns[k].c.range + 1;
+  for (uint32_t i = 0; i < h->n; i++) h->key[i] = (uint32_t)a[i] * factor + (uint32_t)b[i];
+  return h->key;
+}
+
+/* Constant for predictions from other columns, or 0 where their steps differ. */
+static uint32_t adjust_of(const chooser *h, unsigned pred, int c, int j, int k) {
+  const glyd_record_column *const m = &h->t->columns[c].c, *const a = &h->t->columns[j].c;
+  const glyd_record_column *const b = k >= 0 ? &h->t->columns[k].c : a;
+  if (a->divisor != m->divisor || b->divisor != m->divisor || a->point != m->point || b->point != m->point) return 0;
+  const uint64_t x = (uint64_t)a->base, y = (uint64_t)b->base;
+  const uint64_t v = pred == GLYD_PRED_SUM          ? x + y - (uint64_t)m->base
+                     : pred == GLYD_PRED_DIFFERENCE ? x - y - (uint64_t)m->base
+                     : pred == GLYD_PRED_COLUMN     ? x - (uint64_t)m->base
+                                                    : 0;
+  return (uint32_t)(uint64_t)((int64_t)v / (int64_t)m->divisor);
+}
+
+static uint64_t cost_keyed(chooser *h, int c, unsigned pred, int j, int k) {
+  const glyd_record_source *const s = &h->t->columns[c];
+  if (key_count(h, j, k) > GLYD_RECORD_KEYS_MAX) return NEVER;
+  const uint32_t *const key = keys_of(h, j, k);
+  const int32_t *const v = s->v + h->from;
+  const int clock = is_clock(s);
+  const uint32_t warm = h->n / 4, counted = h->n - warm;
+  uint64_t cost;
+  if (pred == GLYD_PRED_LAST) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < h->n; i++) {
+      const uint32_t d = difference(clock, (uint32_t)v[i], (uint32_t)h->last[key[i]]);
+      if (i >= warm) h->z[n++] = zigzag(d);
+      h->last[key[i]] = v[i];
+    }
+    cost = residual_cost(h->z, n, NULL);
+  } else {
+    uint32_t low[256] = {0}, high[256] = {0}, misses = 0;
+    for (uint32_t i = 0; i < h->n; i++) {
+      if (v[i] != h->last[key[i]] && i >= warm) {
+        misses++;
+        low[v[i] & 255]++;
+        high[v[i] >> 8 & 255]++;
+      }
+      h->last[key[i]] = v[i];
+    }
+    const uint32_t both[2] = {misses, counted - misses};
+    cost = entropy(both, 2, counted) + entropy(low, 256, misses) + entropy(high, 256, misses);
+  }
+  for (uint32_t i = 0; i < h->n; i++) h->last[key[i]] = 0;
+  return cost / (counted ? counted : 1) * h->n;
+}
+
+/* n * (all / sample)^growth, the growth of distinct pairs as half and whole sample show it. */
+static uint64_t extrapolate(uint32_t n, uint32_t half, uint32_t sample, uint32_t all) {
+  const uint64_t more = glyd_record_log2(all) - glyd_record_log2(sample);
+  const uint32_t a = glyd_record_log2(n), b = glyd_record_log2(half ? half : 1);
+  const uint64_t growth = a > b ? (a - b < 65536 ? a - b : 65536) : 0;
+  const uint64_t log = a + (more * growth >> 16);
+  const unsigned whole = (unsigned)(log >> 16);
+  const uint64_t t = log & 65535;
+  return (((uint64_t)1 << whole) * (65536 + t - (t * (65536 - t) >> 16) * 22479 / 65536)) >> 16;
+}
+
+static int compare_u64(const void *a, const void *b) {
+  const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return x < y ? -1 : x > y;
+}
+
+static uint64_t cost_rank(chooser *h, int c, int j, int k, uint64_t bound) {
+  const glyd_record_source *const s = &h->t->columns[c];
+  if (key_count(h, j, k) > GLYD_RECORD_KEYS_MAX || s->c.range > 65535) return NEVER;
+  const uint32_t *const key = keys_of(h, j, k);
+  const int32_t *const v = s->v + h->from;
+  uint32_t pairs = 0, half = 0;
+  memset(h->count, 0, HASH * sizeof *h->count);
+  for (uint32_t i = 0; i < h->n; i++) {
+    const uint64_t p = (uint64_t)key[i] << 16 | (uint32_t)v[i];
+    uint32_t x = (uint32_t)(p * 0x9E3779B97F4A7C15u >> 40) & (HASH - 1);
+    while (h->count[x] && h->pair[x] != p) x = (x + 1) & (HASH - 1);
+    if (h->count[x] == 0) {
+      h->pair[x] = p;
+      pairs++;
+    }
+    h->count[x]++;
+    h->last[key[i]]++;
+    if (i == h->n / 2) half = pairs;
+  }
+  /* entropy given the key: no ranks do better than a third below it */
+  uint64_t given = 0;
+  for (uint32_t i = 0; i < h->n; i++) {
+    const uint32_t m = (uint32_t)h->last[key[i]];
+    if (m > 0) given += (uint64_t)m * glyd_record_log2(m);
+    h->last[key[i]] = 0;
+  }
+  uint32_t n = 0;
+  for (uint32_t x = 0; x < HASH; x++) {
+    if (!h->count[x]) continue;
+    given -= (uint64_t)h->count[x] * glyd_record_log2(h->count[x]);
+    h->order[n++] = (h->pair[x] >> 16) << 40 | (uint64_t)(0xFFFFF - h->count[x]) << 20 | x;
+  }
+  const uint64_t all = extrapolate(pairs, half, h->n, h->t->n_rows);
+  const uint64_t table = BITS(all * PAIR_BITS) / h->t->n_rows * h->n;
+  if (all > 60000 || given >> 63 || given + table > bound) return NEVER;
+  qsort(h->order, n, sizeof *h->order, compare_u64);
+  uint32_t low[256] = {0}, high[256] = {0}, rank = 0;
+  uint64_t before = UINT64_MAX;
+  for (uint32_t i = 0; i < n; i++) {
+    const uint64_t of = h->order[i] >> 40;
+    rank = of == before ? rank + 1 : 0;
+    before = of;
+    const uint32_t m = h->count[h->order[i] & 0xFFFFF];
+    low[rank & 255] += m;
+    high[rank >> 8 & 255] += m;
+  }
+  return entropy(low, 256, h->n) + entropy(high, 256, h->n) + table;
+}
+
+static uint64_t cost_values(chooser *h, int c, unsigned pred, int j, int k) {
+  const glyd_record_source *const s = &h->t->columns[c];
+  const int32_t *const v = s->v + h->from;
+  const int32_t *const a = j >= 0 ? h->t->columns[j].v + h->from : v, *const b = k >= 0 ? h->t->columns[k].v + h->from : v;
+  const uint32_t adjust = j >= 0 ? adjust_of(h, pred, c, j, k) : 0;
+  const int clock = is_clock(s);
+  for (uint32_t i = 0; i < h->n; i++) {
+    uint32_t p = 0; /* rows before the first do not matter here */
+    switch (pred) {
+    case GLYD_PRED_PREVIOUS: p = i > 0 ? (uint32_t)v[i - 1] : 0; break;
+    case GLYD_PRED_LINEAR: p = i > 1 ? 2 * (uint32_t)v[i - 1] - (uint32_t)v[i - 2] : 0; break;
+    case GLYD_PRED_COLUMN: p = (uint32_t)a[i] + adjust; break;
+    case GLYD_PRED_DELTA: p = i > 0 ? (uint32_t)v[i - 1] + (uint32_t)a[i] - (uint32_t)a[i - 1] : 0; break;
+    case GLYD_PRED_SUM: p = (uint32_t)a[i] + (uint32_t)b[i] + adjust; break;
+    case GLYD_PRED_DIFFERENCE: p = (uint32_t)a[i] - (uint32_t)b[i] + adjust; break;
+    default: break;
+    }
+    const int ids = !is_number(s);
+    h->z[i] = ids ? (uint32_t)v[i] : zigzag(difference(clock, (uint32_t)v[i], p));
+  }
+  return residual_cost(h->z, h->n, NULL);
+}
+
+/* Does column a need column b? */
+static int needs(chooser *h, int a, int b) {
+  memset(h->mark, 0, h->t->n_columns);
+  uint32_t n = 0;
+  h->stack[n++] = (uint16_t)a;
+  h->mark[a] = 1;
+  while (n > 0) {
+    const int x = h->stack[--n];
+    if (x == b) return 1;
+    const int32_t of[2] = {h->t->columns[x].c.j, h->t->columns[x].c.k};
+    for (unsigned i = 0; i < 2; i++)
+      if (of[i] >= 0 && !h->mark[of[i]]) {
+        h->mark[of[i]] = 1;
+        h->stack[n++] = (uint16_t)of[i];
+      }
+  }
+  return 0;
+}
+
+static void propose(chooser *h, int c, unsigned pred, int j, int k, uint64_t cost, uint64_t plain) {
+  if (cost == NEVER || cost + BITS(h->n) / 100 >= plain || h->n_candidates == h->cap_candidates) return;
+  h->candidates[h->n_candidates++] =
+      (candidate){plain - cost, (uint16_t)c, (uint16_t)j, (uint16_t)(k < 0 ? UINT16_MAX : k), (uint8_t)pred};
+}
+
+/* Is the sum or difference of two columns right for most rows? */
+static int sums_hit(const chooser *h, int c, unsigned pred, int j, int k) {
+  const glyd_record_source *const s = &h->t->columns[c];
+  const int32_t *const v = s->v + h->from, *const a = h->t->columns[j].v + h->from, *const b = h->t->columns[k].v + h->from;
+  const uint32_t adjust = adjust_of(h, pred, c, j, k);
+  const int clock = is_clock(s);
+  uint32_t hits = 0;
+  for (uint32_t i = 0; i < 256; i++) {
+    const uint32_t p = (pred == GLYD_PRED_SUM ? (uint32_t)a[i] + (uint32_t)b[i] : (uint32_t)a[i] - (uint32_t)b[i]) + adjust;
+    hits += difference(clock, (uint32_t)v[i], p) == 0;
+    if (i == 31 && hits < 12) return 0;
+  }
+  return hits > 150;
+}
+
+static void propose_all(chooser *h, int c) {
+  glyd_record_source *const s = &h->t->columns[c];
+  const int K = (int)h->t->n_columns, numeric = is_number(s), clock = is_clock(s);
+  if (s->c.kind == GLYD_RECORD_TEXT) {
+    h->best[c] = 0;
+    return;
+  }
+  uint64_t plain = cost_values(h, c, GLYD_PRED_ZERO, -1, -1);
+  for (unsigned pred = GLYD_PRED_PREVIOUS; numeric && pred <= GLYD_PRED_LINEAR; pred++) {
+    const uint64_t x = cost_values(h, c, pred, -1, -1);
+    if (x >= plain) continue;
+    plain = x;
+    s->c.pred = (uint8_t)pred;
+  }
+  h->best[c] = plain;
+  if (plain < BITS(h->n) / 50) return;
+  for (int j = 0; j < K; j++) {
+    const glyd_record_source *const a = &h->t->columns[j];
+    if (j == c || a->c.kind == GLYD_RECORD_TEXT) continue;
+    if (K > (int)WIDE && (j > c ? j - c : c - j) > (int)NEAR) continue;
+    if (numeric && is_number(a) && clock == is_clock(a))
+      for (unsigned pred = GLYD_PRED_COLUMN; pred <= GLYD_PRED_DELTA; pred++)
+        propose(h, c, pred, j, -1, cost_values(h, c, pred, j, -1), plain);
+    if (a->c.range < 65536) {
+      if (numeric) propose(h, c, GLYD_PRED_LAST, j, -1, cost_keyed(h, c, GLYD_PRED_LAST, j, -1), plain);
+      if (s->c.range < 65536) {
+        propose(h, c, GLYD_PRED_SAME, j, -1, cost_keyed(h, c, GLYD_PRED_SAME, j, -1), plain);
+        propose(h, c, GLYD_PRED_RANK, j, -1, cost_rank(h, c, j, -1, plain), plain);
+      }
+    }
+    if (!numeric || !is_number(a) || K > (int)SUMS_MAX || h->n < 256) continue;
+    for (int k = 0; k < K; k++) {
+      const glyd_record_source *const b = &h->t->columns[k];
+      if (k == c || k == j || !is_number(b) || (clock && !(is_clock(a) && is_clock(b)) && is_clock(a) == is_clock(b)))
+        continue;
+      for (unsigned pred = GLYD_PRED_SUM; pred <= GLYD_PRED_DIFFERENCE; pred++) {
+        if (pred == GLYD_PRED_SUM && k < j) continue;
+        if (sums_hit(h, c, pred, j, k)) propose(h, c, pred, j, k, cost_values(h, c, pred, j, k), plain);
+      }
+    }
+  }
+}
+
+static int compare_candidates(const void *a, const void *b) {
+  const candidate *const x = a, *const y = b;
+  if (x->saved != y->saved) return x->saved < y->saved ? 1 : -1;
+  if (x->c != y->c) return x->c < y->c ? -1 : 1;
+  if (x->pred != y->pred) return x->pred < y->pred ? -1 : 1;
+  if (x->j != y->j) return x->j < y->j ? -1 : 1;
+  return x->k < y->k ? -1 : x->k > y->k;
+}
+
+static void take_candidates(chooser *h) {
+  qsort(h->candidates, h->n_candidates, sizeof *h->candidates, compare_candidates);
+  for (uint32_t i = 0; i < h->n_candidates; i++) {
+    const candidate *const x = &h->candidates[i];
+    glyd_record_column *const m = &h->t->columns[x->c].c;
+    const int k = x->k == UINT16_MAX ? -1 : x->k;
+    if (m->j >= 0 || needs(h, x->j, x->c) || (k >= 0 && needs(h, k, x->c))) continue;
+    m->pred = x->pred;
+    m->j = x->j;
+    m->k = k;
+    h->best[x->c] -= x->saved;
+  }
+}
+
+/* Two columns as a key, one of them the key so far. */
+static void try_pairs(chooser *h, int c) {
+  glyd_record_column *const m = &h->t->columns[c].c;
+  const int K = (int)h->t->n_columns;
+  if (m->kind == GLYD_RECORD_TEXT || m->j < 0 || h->best[c] < BITS(h->n) * 3 / 10) return;
+  uint64_t best = h->best[c];
+  int pred = -1, at = -1, with = -1;
+  for (int k = 0; k < K; k++) {
+    const glyd_record_source *const b = &h->t->columns[k];
+    if (k == c || b->c.kind == GLYD_RECORD_TEXT || b->c.range >= 8192 || needs(h, k, c)) continue;
+    for (int q = 0; q < 2; q++) {
+      const int j = q ? m->k : m->j;
+      if (j < 0 || j == k || h->t->columns[j].c.range >= 65536 || key_count(h, j, k) > GLYD_RECORD_KEYS_MAX) continue;
+      for (int p = GLYD_PRED_LAST; p <= GLYD_PRED_RANK; p++) {
+        if (p == GLYD_PRED_LAST ? !is_number(&h->t->columns[c]) : m->range > 65535) continue;
+        const uint64_t x = p == GLYD_PRED_RANK ? cost_rank(h, c, j, k, best) : cost_keyed(h, c, (unsigned)p, j, k);
+        if (x >= best) continue;
+        best = x;
+        pred = p;
+        at = j;
+        with = k;
+      }
+    }
+  }
+  if (pred < 0 || best + BITS(h->n) / 20 >= h->best[c]) return;
+  m->pred = (uint8_t)pred;
+  m->j = at;
+  m->k = with;
+  h->best[c] = best;
+}
+
+/* Columns in an order in which each comes after those it needs. */
+static void put_order(glyd_record_source_table *t, uint8_t *done) {
+  uint32_t n = 0;
+  memset(done, 0, t->n_columns);
+  while (n < t->n_columns) {
+    for (uint32_t c = 0; c < t->n_columns; c++) {
+      const glyd_record_column *const m = &t->columns[c].c;
+      if (done[c] || (m->j >= 0 && !done[m->j]) || (m->k >= 0 && !done[m->k])) continue;
+      done[c] = 1;
+      t->order[n++] = (uint16_t)c;
+    }
+  }
+}
+
+int glyd_record_choose(glyd_record_source_table *t, glyd_record_memory *memory) {
+  const uint32_t K = t->n_columns;
+  uint8_t *const before = memory->at;
+  chooser h = {.t = t};
+  const uint64_t area = (uint64_t)K * K;
+  h.n = area <= 1024 ? SAMPLE : (uint32_t)(SAMPLE * 1024 / area);
+  if (h.n < 512) h.n = 512;
+  if (h.n > t->n_rows) h.n = t->n_rows;
+  h.from = (t->n_rows - h.n) / 2;
+  h.cap_candidates = 8 * K * (K < 3 * NEAR ? 3 * NEAR : 3 * NEAR + 32) + 64;
+  h.last = glyd_record_memory_get(memory, GLYD_RECORD_KEYS_MAX, sizeof *h.last);
+  h.key = glyd_record_memory_get(memory, SAMPLE, sizeof *h.key);
+  h.z = glyd_record_memory_get(memory, SAMPLE, sizeof *h.z);
+  h.pair = glyd_record_memory_get(memory, HASH, sizeof *h.pair);
+  h.order = glyd_record_memory_get(memory, HASH, sizeof *h.order);
+  h.count = glyd_record_memory_get(memory, HASH, sizeof *h.count);
+  h.candidates = glyd_record_memory_get(memory, h.cap_candidates, sizeof *h.candidates);
+  h.best = glyd_record_memory_get(memory, K, sizeof *h.best);
+  h.mark = glyd_record_memory_get(memory, K, 1);
+  h.stack = glyd_record_memory_get(memory, K + 1, sizeof *h.stack);
+  if (!h.last || !h.key || !h.z || !h.pair || !h.order || !h.count || !h.candidates || !h.best || !h.mark || !h.stack)
+    return 0;
+  memset(h.last, 0, GLYD_RECORD_KEYS_MAX * sizeof *h.last);
+  if (h.n >= 64) {
+    for (uint32_t c = 0; c < K; c++) propose_all(&h, (int)c);
+    take_candidates(&h);
+    for (uint32_t c = 0; c < K; c++) try_pairs(&h, (int)c);
+  }
+  for (uint32_t c = 0; c < K; c++) {
+    glyd_record_column *const m = &t->columns[c].c;
+    if (m->pred >= GLYD_PRED_COLUMN && m->pred <= GLYD_PRED_DIFFERENCE && m->pred != GLYD_PRED_DELTA)
+      m->adjust = adjust_of(&h, m->pred, (int)c, m->j, m->k);
+  }
+  put_order(t, h.mark);
+  memory->at = before;
+  return 1;
+}

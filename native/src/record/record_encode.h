@@ -1,0 +1,23 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * From content to the streams of a record segment.
+ */
+#ifndef GLYD_RECORD_ENCODE_H
+#define GLYD_RECORD_ENCODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Takes the next stream, or the number of streams first (data NULL); 0: stop. */
+typedef int (*glyd_record_sink)(void *arg, const uint8_t *data, size_t n);
+
+/* Bytes of memory, aligned to 64, for segments of at most so much content. */
+uint64_t glyd_record_encode_memory(uint64_t content);
+
+/* Give the streams of in[0..len) to the sink. 0: it is no table or log, it would
+ * need more memory than there is on one of the sides, or the sink stopped. */
+int glyd_record_encode(void *memory, uint64_t memory_len, const uint8_t *in, size_t len, glyd_record_sink sink,
+                       void *arg);
+
+#endif

@@ -1,0 +1,488 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * Values, slots and text of a batch of rows; compiled once per CPU variant,
+ * for the compiler to vectorise. A slot is text and, in its last byte, its
+ * length; all of it is stored and the output moves on by the length, so that
+ * nothing depends on the type of a field. Eight slots are loaded before the
+ * first is stored: else each load waits for a store to an address not known.
+ */
+#include "record/record_rebuild.h"
+
+#define BATCH GLYD_RECORD_BATCH
+
+GLYD_INLINE int32_t unzigzag(uint32_t z) { return (int32_t)((z >> 1) ^ (0u - (z & 1))); }
+
+/* Minutes of a day, from a sum of two or three of them. */
+GLYD_INLINE int32_t wrap_clock(int32_t t) {
+  t += t < 0 ? 1440 : 0;
+  t -= t >= 1440 ? 1440 : 0;
+  t -= t >= 1440 ? 1440 : 0;
+  return t;
+}
+
+GLYD_INLINE int32_t add(int32_t a, int32_t b) { return (int32_t)((uint32_t)a + (uint32_t)b); }
+GLYD_INLINE int32_t sub(int32_t a, int32_t b) { return (int32_t)((uint32_t)a - (uint32_t)b); }
+
+static GLYD_NOINLINE int take_escapes(glyd_record_residuals *r, uint32_t from, uint32_t n, int wide, int zigzag,
+                                      int32_t *out) {
+  for (uint32_t i = 0; i < n; i++) {
+    if (r->low[from + i] != 255 || (wide && r->high[from + i] != 255)) continue;
+    if (r->at >= r->n_escapes) return 0;
+    const size_t e = r->at++, m = r->n_escapes;
+    const uint32_t z = r->escapes[e] | (uint32_t)r->escapes[e + m] << 8 | (uint32_t)r->escapes[e + 2 * m] << 16 |
+                       (uint32_t)r->escapes[e + 3 * m] << 24;
+    out[i] = zigzag ? unzigzag(z) : (int32_t)z;
+  }
+  return 1;
+}
+
+static GLYD_NOINLINE int expand(glyd_record_residuals *r, uint32_t from, uint32_t n, int wide, int zigzag,
+                                int32_t *restrict out) {
+  const uint8_t *restrict low = r->low + from;
+  uint32_t ones = 0;
+  if (wide) {
+    const uint8_t *restrict high = r->high + from;
+    if (zigzag)
+      for (uint32_t i = 0; i < n; i++) out[i] = unzigzag((uint32_t)low[i] | (uint32_t)high[i] << 8);
+    else
+      for (uint32_t i = 0; i < n; i++) out[i] = (int32_t)((uint32_t)low[i] | (uint32_t)high[i] << 8);
+  } else {
+    if (zigzag)
+      for (uint32_t i = 0; i < n; i++) out[i] = unzigzag(low[i]);
+    else
+      for (uint32_t i = 0; i < n; i++) out[i] = low[i];
+  }
+  for (uint32_t i = 0; i < n; i++) ones |= low[i] == 255;
+  return ones ? take_escapes(r, from, n, wide, zigzag, out) : 1;
+}
+
+static const int32_t *keys_of(const glyd_record_field *f, uint32_t n, int32_t *restrict buffer) {
+  if (!f->key_b) return f->key_a;
+  const int32_t *restrict a = f->key_a, *restrict b = f->key_b;
+  const int32_t factor = (int32_t)f->key_factor;
+  for (uint32_t i = 0; i < n; i++) buffer[i] = a[i] * factor + b[i];
+  return buffer;
+}
+
+static void values_same(glyd_record_field *f, uint32_t from, uint32_t n, const int32_t *key) {
+  int32_t *const last = f->last, *const out = f->value;
+  uint32_t at = f->miss_at;
+  for (uint32_t i = 0; i < n; i += 64) {
+    const uint32_t m = n - i < 64 ? n - i : 64;
+    uint64_t bits = glyd_load64(f->miss + ((from + i) >> 3));
+    if (m < 64) bits &= ((uint64_t)1 << m) - 1;
+    if (bits == 0) {
+      for (uint32_t q = 0; q < m; q++) out[i + q] = last[key[i + q]];
+      continue;
+    }
+    for (uint32_t q = 0; q < m; q++) {
+      const int32_t fresh = (int32_t)((uint32_t)f->miss_low[at] | (uint32_t)f->miss_high[at] << 8);
+      int32_t *const place = last + key[i + q];
+      const uint32_t b = (uint32_t)(bits >> q) & 1;
+      const int32_t v = b ? fresh : *place;
+      *place = v;
+      out[i + q] = v;
+      at += b;
+    }
+  }
+  f->miss_at = at;
+}
+
+/* Values of rows [from, from + n) of the table; 0: corrupt. */
+static GLYD_NOINLINE int values(glyd_record_field *f, uint32_t from, uint32_t n, int32_t *key_buffer,
+                                int32_t *restrict res) {
+  const glyd_record_column *const c = f->column;
+  glyd_record_residuals *const r = &f->residuals;
+  int32_t *const out = f->value;
+  const int clock = c->kind == GLYD_RECORD_INT && c->format == GLYD_RECORD_CLOCK;
+  const int ids = c->kind == GLYD_RECORD_DICT || c->kind == GLYD_RECORD_TEXT;
+  if (c->pred == GLYD_PRED_SAME) {
+    values_same(f, from, n, keys_of(f, n, key_buffer));
+  } else {
+    const int zigzag = !(c->pred == GLYD_PRED_RANK || (ids && c->pred == GLYD_PRED_ZERO));
+    if (r->zero)
+      memset(res, 0, n * sizeof *res);
+    else if (!expand(r, from, n, c->wide, zigzag, res))
+      return 0;
+  }
+  switch (c->pred) {
+  case GLYD_PRED_ZERO:
+    memcpy(out, res, n * sizeof *out);
+    if (clock)
+      for (uint32_t i = 0; i < n; i++) out[i] += out[i] < 0 ? 1440 : 0;
+    break;
+  case GLYD_PRED_PREVIOUS: {
+    int32_t a = out[-1];
+    if (r->zero)
+      for (uint32_t i = 0; i < n; i++) out[i] = a;
+    else if (clock)
+      for (uint32_t i = 0; i < n; i++) out[i] = a = wrap_clock(add(a, res[i]));
+    else
+      for (uint32_t i = 0; i < n; i++) out[i] = a = add(a, res[i]);
+    break;
+  }
+  case GLYD_PRED_LINEAR: {
+    int32_t a = out[-1], b = out[-2];
+    for (uint32_t i = 0; i < n; i++) {
+      int32_t p = sub(add(a, a), b);
+      b = a;
+      if (clock)
+        a = wrap_clock(add(wrap_clock(p), res[i]));
+      else
+        a = add(p, res[i]);
+      out[i] = a;
+    }
+    break;
+  }
+  case GLYD_PRED_COLUMN: {
+    const int32_t *restrict a = f->of_a, k = (int32_t)c->adjust;
+    for (uint32_t i = 0; i < n; i++) out[i] = add(a[i], k);
+    goto residual;
+  }
+  case GLYD_PRED_SUM: {
+    const int32_t *restrict a = f->of_a, *restrict b = f->of_b, k = (int32_t)c->adjust;
+    for (uint32_t i = 0; i < n; i++) out[i] = add(add(a[i], b[i]), k);
+    goto residual;
+  }
+  case GLYD_PRED_DIFFERENCE: {
+    const int32_t *restrict a = f->of_a, *restrict b = f->of_b, k = (int32_t)c->adjust;
+    for (uint32_t i = 0; i < n; i++) out[i] = add(sub(a[i], b[i]), k);
+    goto residual;
+  }
+  residual:
+    if (clock) {
+      for (uint32_t i = 0; i < n; i++) out[i] = wrap_clock(out[i]);
+      for (uint32_t i = 0; i < n; i++) out[i] = wrap_clock(add(out[i], res[i]));
+    } else {
+      for (uint32_t i = 0; i < n; i++) out[i] = add(out[i], res[i]);
+    }
+    break;
+  case GLYD_PRED_DELTA: {
+    const int32_t *a = f->of_a;
+    if (clock) {
+      int32_t v = out[-1], before = a[-1];
+      for (uint32_t i = 0; i < n; i++) {
+        v = wrap_clock(add(wrap_clock(add(v, sub(a[i], before))), res[i]));
+        before = a[i];
+        out[i] = v;
+      }
+    } else {
+      int32_t acc = sub(out[-1], a[-1]);
+      for (uint32_t i = 0; i < n; i++) {
+        acc = add(acc, res[i]);
+        out[i] = add(acc, a[i]);
+      }
+    }
+    break;
+  }
+  case GLYD_PRED_LAST: {
+    const int32_t *const key = keys_of(f, n, key_buffer);
+    int32_t *const last = f->last;
+    if (clock)
+      for (uint32_t i = 0; i < n; i++) out[i] = last[key[i]] = wrap_clock(add(last[key[i]], res[i]));
+    else
+      for (uint32_t i = 0; i < n; i++) out[i] = last[key[i]] = add(last[key[i]], res[i]);
+    break;
+  }
+  case GLYD_PRED_RANK: {
+    const int32_t *const key = keys_of(f, n, key_buffer);
+    uint32_t bad = 0;
+    for (uint32_t i = 0; i < n; i++) {
+      uint32_t x = f->starts[key[i]] + (uint32_t)res[i];
+      bad |= x >= f->n_pairs;
+      x = x >= f->n_pairs ? 0 : x;
+      out[i] = f->pairs[x];
+    }
+    if (bad) return 0;
+    break;
+  }
+  default: break;
+  }
+  uint32_t most = 0;
+  for (uint32_t i = 0; i < n; i++) most = (uint32_t)out[i] > most ? (uint32_t)out[i] : most;
+  return most <= c->range;
+}
+
+GLYD_INLINE void put_slot(uint8_t *slot, unsigned size, unsigned len, const glyd_record_field *f) {
+  memcpy(slot + len, f->suffix, f->suffix_len <= 8 ? 8 : 32);
+  slot[size - 1] = (uint8_t)(len + f->suffix_len);
+}
+
+GLYD_INLINE uint64_t eight_digits(uint32_t v) {
+  /* three multiplications by reciprocals, digits in separate bytes */
+  const uint64_t hi = v / 10000, lo = v % 10000;
+  const uint64_t a = hi | lo << 32;
+  const uint64_t b = ((a * 10486) >> 20) & 0x0000007F0000007F;
+  const uint64_t c = (a - b * 100) << 16 | b;
+  const uint64_t d = ((c * 103) >> 10) & 0x000F000F000F000F;
+  return ((c - d * 10) << 8 | d) + 0x3030303030303030;
+}
+
+/* Slots of a batch for integers that are written plain; a value like the one before has its slot. */
+static void format_integers(glyd_record_field *f, uint32_t n, unsigned size) {
+  const glyd_record_column *const c = f->column;
+  int32_t before = 0, slot = -1;
+  for (uint32_t i = 0; i < n; i++) {
+    const int32_t v = f->value[i];
+    if (v != before || slot < 0) {
+      before = v;
+      slot = (int32_t)i;
+      uint8_t *const d = f->scratch + (size_t)i * size;
+      const uint64_t x = (uint64_t)c->base + (uint64_t)(uint32_t)v * c->divisor;
+      if (x < 100000000) {
+        const uint64_t t = eight_digits((uint32_t)x);
+        const unsigned z = glyd_ctz64((t & 0x0F0F0F0F0F0F0F0F) | (uint64_t)1 << 56) >> 3;
+        glyd_store64(d, t >> (8 * z));
+        put_slot(d, size, 8 - z, f);
+      } else {
+        uint8_t text[32];
+        const unsigned len = glyd_record_int_text(c, (int64_t)x, text);
+        memcpy(d, text, len);
+        put_slot(d, size, len, f);
+      }
+    }
+    f->index[i] = slot;
+  }
+}
+
+static void format_dates(glyd_record_field *f, uint32_t n, unsigned size) {
+  const glyd_record_column *const c = f->column;
+  uint8_t day_text[32] = {0};
+  int64_t day_before = INT64_MIN;
+  int32_t before = 0, slot = -1;
+  for (uint32_t i = 0; i < n; i++) {
+    const int32_t v = f->value[i];
+    if (v != before || slot < 0) {
+      before = v;
+      slot = (int32_t)i;
+      uint8_t *const d = f->scratch + (size_t)i * size;
+      uint32_t second, fraction;
+      const int64_t x = c->base + (int64_t)((uint64_t)(uint32_t)v * c->divisor);
+      const int64_t day = glyd_record_date_split(&c->date, x, &second, &fraction);
+      if (day != day_before) {
+        glyd_record_date_day(&c->date, day, day_text);
+        day_before = day;
+      }
+      memcpy(d, day_text, size == 16 ? 16 : 32);
+      glyd_record_date_time(&c->date, second, fraction, d);
+      put_slot(d, size, c->date.len, f);
+    }
+    f->index[i] = slot;
+  }
+}
+
+static void format_any(glyd_record_field *f, uint32_t n, unsigned size) {
+  for (uint32_t i = 0; i < n; i++) {
+    uint8_t text[32];
+    uint8_t *const d = f->scratch + (size_t)i * size;
+    const unsigned len = glyd_record_text(f->column, (uint32_t)f->value[i], text);
+    memcpy(d, text, len);
+    put_slot(d, size, len, f);
+    f->index[i] = (int32_t)i;
+  }
+}
+
+static int set_exceptions(glyd_record_field *f, uint32_t from, uint32_t n) {
+  const int32_t first = (int32_t)f->table_size;
+  for (uint32_t i = 0; i < n; i += 64) {
+    const uint32_t m = n - i < 64 ? n - i : 64;
+    uint64_t bits = glyd_load64(f->null + ((from + i) >> 3));
+    if (m < 64) bits &= ((uint64_t)1 << m) - 1;
+    for (; bits; bits &= bits - 1) {
+      unsigned id = 0;
+      if (f->null_id) {
+        if (f->null_id == f->null_end) return 0;
+        id = *f->null_id++;
+        if (id >= f->column->exceptions) return 0;
+      }
+      f->index[i + glyd_ctz64(bits)] = first + (int32_t)id;
+    }
+  }
+  return 1;
+}
+
+static GLYD_NOINLINE int slots(glyd_record_field *f, uint32_t from, uint32_t n, unsigned size) {
+  const glyd_record_column *const c = f->column;
+  if (f->slot == GLYD_SLOT_COPY) {
+    if (c->kind != GLYD_RECORD_TEXT) return 1;
+    const uint8_t *p = f->text;
+    uint64_t left = (uint64_t)(f->text_end - p);
+    for (uint32_t i = 0; i < n; i++) {
+      const uint32_t len = (uint32_t)f->value[i];
+      if (len > left) return 0;
+      f->at[i] = p;
+      p += len;
+      left -= len;
+    }
+    f->text = p;
+    return 1;
+  }
+  if (f->slot == GLYD_SLOT_FORMAT) {
+    if (c->kind == GLYD_RECORD_DATE)
+      format_dates(f, n, size);
+    else if (c->format == GLYD_RECORD_PLAIN && c->point == 0 && c->base >= 0)
+      format_integers(f, n, size);
+    else
+      format_any(f, n, size);
+  } else if (!f->identity) {
+    memcpy(f->index, f->value, n * sizeof *f->index);
+  }
+  return f->null ? set_exceptions(f, from, n) : 1;
+}
+
+static int batch(glyd_record_table *table) {
+  table->done += table->batch;
+  for (uint32_t i = 0; i < table->n_fields && table->batch > 0; i++) {
+    int32_t *const v = table->fields[i].value;
+    const int32_t a = v[table->batch - 1], b = table->batch > 1 ? v[table->batch - 2] : v[-1];
+    v[-1] = a;
+    v[-2] = b;
+  }
+  const uint32_t left = table->rows - table->done;
+  const uint32_t n = left < BATCH ? left : BATCH;
+  table->batch = n;
+  table->row = 0;
+  for (uint32_t i = 0; i < table->n_fields; i++) {
+    if (!values(&table->fields[i], table->done, n, table->keys, table->scratch)) return 0;
+    if (!slots(&table->fields[i], table->done, n, 1u << table->slot_log)) return 0;
+  }
+  return 1;
+}
+
+/* ---- text ---- */
+
+typedef struct slot16 {
+  uint8_t b[16];
+} slot16;
+typedef struct slot32 {
+  uint8_t b[32];
+} slot32;
+
+#define ADDRESS(k, LOG) const uint8_t *const s##k = q[k].slots + ((size_t)(uint32_t)q[k].index[row] << (LOG))
+#define LOAD(k, TYPE)                     \
+  TYPE v##k;                              \
+  memcpy(&v##k, s##k, sizeof v##k);       \
+  const size_t n##k = s##k[sizeof v##k - 1]
+#define STORE(k, at) memcpy(at, &v##k, sizeof v##k)
+
+#define DEFINE_PIECES(NAME, TYPE, LOG)                                                       \
+  GLYD_INLINE uint8_t *NAME(const glyd_record_piece *q, uint32_t n, uint8_t *out, size_t row) { \
+    for (; n >= 8; n -= 8, q += 8) {                                                         \
+      ADDRESS(0, LOG);                                                                       \
+      ADDRESS(1, LOG);                                                                       \
+      ADDRESS(2, LOG);                                                                       \
+      ADDRESS(3, LOG);                                                                       \
+      ADDRESS(4, LOG);                                                                       \
+      ADDRESS(5, LOG);                                                                       \
+      ADDRESS(6, LOG);                                                                       \
+      ADDRESS(7, LOG);                                                                       \
+      LOAD(0, TYPE);                                                                         \
+      LOAD(1, TYPE);                                                                         \
+      LOAD(2, TYPE);                                                                         \
+      LOAD(3, TYPE);                                                                         \
+      LOAD(4, TYPE);                                                                         \
+      LOAD(5, TYPE);                                                                         \
+      LOAD(6, TYPE);                                                                         \
+      LOAD(7, TYPE);                                                                         \
+      uint8_t *const o1 = out + n0, *const o2 = o1 + n1, *const o3 = o2 + n2, *const o4 = o3 + n3; \
+      uint8_t *const o5 = o4 + n4, *const o6 = o5 + n5, *const o7 = o6 + n6;                 \
+      STORE(0, out);                                                                         \
+      STORE(1, o1);                                                                          \
+      STORE(2, o2);                                                                          \
+      STORE(3, o3);                                                                          \
+      STORE(4, o4);                                                                          \
+      STORE(5, o5);                                                                          \
+      STORE(6, o6);                                                                          \
+      STORE(7, o7);                                                                          \
+      out = o7 + n7;                                                                         \
+    }                                                                                        \
+    if (n >= 4) {                                                                            \
+      ADDRESS(0, LOG);                                                                       \
+      ADDRESS(1, LOG);                                                                       \
+      ADDRESS(2, LOG);                                                                       \
+      ADDRESS(3, LOG);                                                                       \
+      LOAD(0, TYPE);                                                                         \
+      LOAD(1, TYPE);                                                                         \
+      LOAD(2, TYPE);                                                                         \
+      LOAD(3, TYPE);                                                                         \
+      uint8_t *const o1 = out + n0, *const o2 = o1 + n1, *const o3 = o2 + n2;                \
+      STORE(0, out);                                                                         \
+      STORE(1, o1);                                                                          \
+      STORE(2, o2);                                                                          \
+      STORE(3, o3);                                                                          \
+      out = o3 + n3;                                                                         \
+      n -= 4;                                                                                \
+      q += 4;                                                                                \
+    }                                                                                        \
+    for (; n > 0; n--, q++) {                                                                \
+      ADDRESS(0, LOG);                                                                       \
+      LOAD(0, TYPE);                                                                         \
+      STORE(0, out);                                                                         \
+      out += n0;                                                                             \
+    }                                                                                        \
+    return out;                                                                              \
+  }
+
+DEFINE_PIECES(pieces16, slot16, 4)
+DEFINE_PIECES(pieces32, slot32, 5)
+
+static uint8_t *rows(const glyd_record_table *table, uint8_t *out, uint32_t from, uint32_t to) {
+  const glyd_record_piece *const q = table->runs[0].pieces;
+  const uint32_t n = table->runs[0].n;
+  if (table->slot_log == 4)
+    for (uint32_t row = from; row < to; row++) out = pieces16(q, n, out, row);
+  else
+    for (uint32_t row = from; row < to; row++) out = pieces32(q, n, out, row);
+  return out;
+}
+
+GLYD_INLINE const uint8_t *copy_source(const glyd_record_field *f, uint32_t row, size_t *len) {
+  if (f->column->kind == GLYD_RECORD_TEXT) {
+    *len = (size_t)(uint32_t)f->value[row];
+    return f->at[row];
+  }
+  const uint32_t *const o = f->offset + (uint32_t)f->value[row];
+  *len = o[1] - o[0];
+  return f->text + o[0];
+}
+
+/* Byte-exact, for the end of the output. */
+static GLYD_NOINLINE uint8_t *row_careful(const glyd_record_table *table, uint8_t *out, uint8_t *end, uint32_t row) {
+  const unsigned size = 1u << table->slot_log;
+  for (uint32_t i = 0; i < table->n_runs; i++) {
+    const glyd_record_run *const run = &table->runs[i];
+    for (uint32_t k = 0; k < run->n; k++) {
+      const uint8_t *const s = run->pieces[k].slots + (size_t)(uint32_t)run->pieces[k].index[row] * size;
+      const size_t len = s[size - 1];
+      if (len > (size_t)(end - out)) return NULL;
+      memcpy(out, s, len);
+      out += len;
+    }
+    if (!run->copy) continue;
+    size_t len;
+    const uint8_t *const s = copy_source(run->copy, row, &len);
+    if (len > (size_t)(end - out)) return NULL;
+    memcpy(out, s, len);
+    out += len;
+  }
+  return out;
+}
+
+static uint8_t *row_any(const glyd_record_table *table, uint8_t *out, uint8_t *end, uint32_t row) {
+  const size_t spare = ((size_t)table->n_pieces << table->slot_log) + 64;
+  if ((size_t)(end - out) < spare) return row_careful(table, out, end, row);
+  uint8_t *p = out;
+  for (uint32_t i = 0; i < table->n_runs; i++) {
+    const glyd_record_run *const run = &table->runs[i];
+    p = table->slot_log == 4 ? pieces16(run->pieces, run->n, p, row) : pieces32(run->pieces, run->n, p, row);
+    if (!run->copy) continue;
+    size_t len;
+    const uint8_t *const s = copy_source(run->copy, row, &len);
+    if (len + spare > (size_t)(end - p)) return row_careful(table, out, end, row);
+    memcpy(p, s, 32); /* sources are followed by GLYD_RECORD_PAD readable bytes */
+    if (len > 32) memcpy(p + 32, s + 32, len - 32);
+    p += len;
+  }
+  return p;
+}

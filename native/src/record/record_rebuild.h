@@ -1,0 +1,99 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * Tables being rebuilt: what the setup makes and the kernels run on.
+ */
+#ifndef GLYD_RECORD_REBUILD_H
+#define GLYD_RECORD_REBUILD_H
+
+#include "record/record_common.h"
+
+/* A plane of residuals, read from the start. */
+typedef struct glyd_record_residuals {
+  const uint8_t *low, *high; /* high: wide columns */
+  const uint8_t *escapes;    /* four planes */
+  uint32_t n_escapes, at;    /* at: next escape */
+  int zero;                  /* all are 0 */
+} glyd_record_residuals;
+
+/* Where the text of a column's values comes from. */
+enum {
+  GLYD_SLOT_TABLE,  /* one slot a value, made once */
+  GLYD_SLOT_FORMAT, /* one slot a row, made for each batch */
+  GLYD_SLOT_COPY    /* bytes to copy */
+};
+
+typedef struct glyd_record_field {
+  const glyd_record_column *column;
+  glyd_record_residuals residuals;
+  const uint8_t *null;                        /* exceptions: bit mask, NULL: none */
+  const uint8_t *null_id, *null_end;          /* and which, NULL: the only one */
+  const uint8_t *miss, *miss_low, *miss_high; /* GLYD_PRED_SAME */
+  uint32_t miss_at;
+  uint32_t keys, key_factor; /* number of keys; second key's */
+  const int32_t *key_a, *key_b;
+  const int32_t *of_a, *of_b; /* predictions from columns */
+  int32_t *last;           /* by key */
+  const uint32_t *starts;  /* GLYD_PRED_RANK: by key */
+  const uint16_t *pairs;
+  uint32_t n_pairs;
+  uint32_t table_size; /* slots that stand for values; those of exceptions follow */
+  int slot;            /* GLYD_SLOT_* */
+  int identity;        /* the index of a row's slot is its value */
+  unsigned suffix_len;
+  uint8_t suffix[32];
+  uint8_t *scratch;   /* GLYD_SLOT_FORMAT */
+  int32_t *value;     /* value[-2], value[-1]: of the batch before */
+  int32_t *index;     /* of slots */
+  const uint8_t **at; /* GLYD_SLOT_COPY, texts: per row, lengths are the values */
+  const uint8_t *text, *text_end;
+  const uint32_t *offset; /* of dictionary entries in text; offset[n] is the end of the last */
+} glyd_record_field;
+
+/* A column of slots. */
+typedef struct glyd_record_piece {
+  const uint8_t *slots;
+  const int32_t *index;
+} glyd_record_piece;
+
+/* Pieces in a row, then bytes to copy (NULL: none). */
+typedef struct glyd_record_run {
+  const glyd_record_piece *pieces;
+  uint32_t n;
+  const glyd_record_field *copy;
+} glyd_record_run;
+
+typedef struct glyd_record_table {
+  uint32_t rows, done; /* done: rows before this batch */
+  uint32_t batch, row; /* rows of this batch; next one (tables of templates) */
+  uint32_t n_fields;
+  glyd_record_field *fields; /* in decode order */
+  glyd_record_run *runs;
+  uint32_t n_runs;
+  uint32_t n_pieces;
+  unsigned slot_log; /* 4 or 5 */
+  int32_t *keys, *scratch; /* a batch each */
+} glyd_record_table;
+
+/* Rebuild the next batch: values, checked, and slots. 0: corrupt. */
+typedef int (*glyd_record_batch_fn)(glyd_record_table *table);
+
+/* Put rows [from, to) of the batch, of a table whose only run has no copy, to
+ * out; the caller has checked that they fit with 32 bytes to spare. */
+typedef uint8_t *(*glyd_record_rows_fn)(const glyd_record_table *table, uint8_t *out, uint32_t from, uint32_t to);
+
+/* Put one row to [out, end); NULL: it does not fit. */
+typedef uint8_t *(*glyd_record_row_fn)(const glyd_record_table *table, uint8_t *out, uint8_t *end, uint32_t row);
+
+typedef struct glyd_record_kernels {
+  glyd_record_batch_fn batch;
+  glyd_record_rows_fn rows;
+  glyd_record_row_fn row;
+} glyd_record_kernels;
+
+extern const glyd_record_kernels glyd_record_kernels_scalar;
+#if defined(__x86_64__)
+extern const glyd_record_kernels glyd_record_kernels_avx2;
+#endif
+
+#endif

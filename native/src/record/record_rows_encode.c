@@ -1,0 +1,400 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ */
+#include "record/record_rows_encode.h"
+
+#define SAMPLE 65536u
+
+void *glyd_record_memory_get(glyd_record_memory *memory, uint64_t n, size_t size) {
+  const uint64_t left = (uint64_t)(memory->end - memory->at);
+  if (n > left / size) return NULL;
+  const uint64_t bytes = GLYD_RECORD_ALIGN(n * size);
+  if (bytes > left) return NULL;
+  void *const p = memory->at;
+  memory->at += bytes;
+  return p;
+}
+
+int glyd_record_rows_escape(glyd_record_rows *rows, uint32_t at, uint32_t len) {
+  if (len == 0) return 1;
+  if (rows->n_escapes > 0) {
+    glyd_record_escape *const last = &rows->escapes[rows->n_escapes - 1];
+    if (last->row == rows->n && last->at + last->len == at) {
+      last->len += len;
+      return 1;
+    }
+  }
+  if (rows->n_escapes == rows->cap_escapes) return 0;
+  rows->escapes[rows->n_escapes++] = (glyd_record_escape){rows->n, at, len};
+  return 1;
+}
+
+glyd_record_template *glyd_record_rows_template(glyd_record_rows *rows, uint32_t n_slots) {
+  if (rows->n_templates == GLYD_RECORD_TEMPLATES_MAX || n_slots > GLYD_RECORD_SLOTS_MAX) return NULL;
+  glyd_record_template *const t = &rows->templates[rows->n_templates];
+  t->literal = glyd_record_memory_get(rows->memory, n_slots + 1, sizeof *t->literal);
+  if (!t->literal) return NULL;
+  t->n_slots = n_slots;
+  t->rows = 0;
+  t->next = rows->n_templates++;
+  return t;
+}
+
+/* ---- what is it? ---- */
+
+/* Share, in 1/256, of lines that have a number of separators that is common, and that number. */
+static unsigned regularity(const uint8_t *in, uint32_t len, uint8_t separator, unsigned *columns) {
+  uint32_t lines = 0, count[257] = {0}, n = 0, first = 1;
+  int quoted = 0;
+  for (uint32_t i = 0; i < len; i++) {
+    if (in[i] == '"') quoted ^= 1;
+    if (in[i] == '\n') {
+      if (!first) {
+        count[n < 256 ? n : 256]++;
+        lines++;
+      }
+      first = 0;
+      n = 0;
+      quoted = 0;
+    } else if (in[i] == separator && !quoted) {
+      n++;
+    }
+  }
+  uint32_t good = 0, best = 0;
+  for (uint32_t k = 1; k <= 256; k++) {
+    if (count[k] * 16 >= lines) good += count[k];
+    if (count[k] > count[best] || best == 0) best = k;
+  }
+  *columns = best;
+  return lines < 4 ? 0 : good * 256 / lines;
+}
+
+static uint32_t count_text(const uint8_t *in, uint32_t len, const char *text) {
+  const uint32_t n = (uint32_t)strlen(text);
+  uint32_t found = 0;
+  for (const uint8_t *p = in, *const end = in + len;;) {
+    p = memchr(p, text[0], (size_t)(end - p));
+    if (!p || (size_t)(end - p) < n) return found;
+    if (memcmp(p, text, n) == 0) {
+      found++;
+      p += n;
+    } else {
+      p++;
+    }
+  }
+}
+
+static unsigned detect_piece(const uint8_t *in, uint32_t len, uint8_t *separator) {
+  uint32_t lines = 0, objects = 0;
+  for (uint32_t i = 0; i < len; i++)
+    if (in[i] == '\n') {
+      lines++;
+      objects += i + 1 < len && in[i + 1] == '{';
+    }
+  if (lines > 2 && objects * 2 > lines) return GLYD_SHAPE_JSON;
+  if (count_text(in, len, "VALUES") > 0 && count_text(in, len, "INSERT") > 0) {
+    const uint32_t rows = count_text(in, len, "),(") + count_text(in, len, "),\n") + count_text(in, len, ");\n");
+    if (rows > 16) return GLYD_SHAPE_SQL;
+  }
+  static const uint8_t candidates[6] = {'\t', ',', ';', '|', ' '};
+  unsigned best = 0, shape = lines > 8 ? GLYD_SHAPE_LOG : GLYD_SHAPE_NONE;
+  for (unsigned k = 0; k < 5; k++) {
+    unsigned columns;
+    unsigned share = regularity(in, len, candidates[k], &columns);
+    if (share < (candidates[k] == ' ' ? 240u : 205u)) continue;
+    share += columns > 2 ? 16 : 0;
+    if (share > best) {
+      best = share;
+      *separator = candidates[k];
+      shape = GLYD_SHAPE_DELIMITED;
+    }
+  }
+  return shape;
+}
+
+unsigned glyd_record_detect(const uint8_t *in, uint32_t len, uint8_t *separator) {
+  *separator = ',';
+  if (len < 512) return GLYD_SHAPE_NONE;
+  /* a piece from the middle speaks for most of the content, one from the start for its rest */
+  const uint32_t n = len < SAMPLE ? len : SAMPLE;
+  const uint32_t at = (len - n) / 2;
+  const unsigned middle = detect_piece(in + at, n, separator);
+  if (middle != GLYD_SHAPE_NONE && middle != GLYD_SHAPE_LOG) return middle;
+  uint8_t other = ',';
+  const unsigned start = detect_piece(in, n, &other);
+  if (start == GLYD_SHAPE_NONE || (start == GLYD_SHAPE_LOG && middle == GLYD_SHAPE_LOG)) return middle;
+  if (middle == GLYD_SHAPE_LOG) return middle;
+  *separator = other;
+  return start;
+}
+
+/* ---- reducing ---- */
+
+static uint32_t row_end(const glyd_record_rows *rows, uint32_t r) {
+  const glyd_record_template *const t = &rows->templates[rows->which[r]];
+  if (t->n_slots == 0) return rows->start[r] + t->literal[0].len;
+  const glyd_record_span last = rows->fields[rows->first[r] + t->n_slots - 1];
+  return last.at + last.len + t->literal[t->n_slots].len;
+}
+
+int glyd_record_rows_reduce(glyd_record_rows *rows, const uint8_t *keep, const uint8_t *drop) {
+  const uint32_t n = rows->n, n_escapes = rows->n_escapes;
+  glyd_record_escape *const old = glyd_record_memory_get(rows->memory, n_escapes, sizeof *old);
+  if (!old) return 0;
+  memcpy(old, rows->escapes, n_escapes * sizeof *old);
+  uint32_t e = 0;
+  rows->n = rows->n_escapes = 0;
+  for (uint32_t r = 0; r <= n; r++) {
+    for (; e < n_escapes && old[e].row == r; e++)
+      if (!glyd_record_rows_escape(rows, old[e].at, old[e].len)) return 0;
+    if (r == n) break;
+    if (keep[rows->which[r]] && !(drop && drop[r])) {
+      const uint32_t k = rows->n++;
+      rows->first[k] = rows->first[r];
+      rows->which[k] = rows->which[r];
+      rows->start[k] = rows->start[r];
+    } else {
+      rows->templates[rows->which[r]].rows--;
+      /* rows->n <= r, so what row_end reads has not been moved over */
+      if (!glyd_record_rows_escape(rows, rows->start[r], row_end(rows, r) - rows->start[r])) return 0;
+    }
+  }
+  uint8_t number[256];
+  uint32_t m = 0;
+  for (uint32_t t = 0; t < rows->n_templates; t++) {
+    number[t] = (uint8_t)m;
+    if (keep[t] && rows->templates[t].rows > 0) rows->templates[m++] = rows->templates[t];
+  }
+  for (uint32_t r = 0; r < rows->n; r++) rows->which[r] = number[rows->which[r]];
+  rows->n_templates = m;
+  return 1;
+}
+
+static int drop_rare(glyd_record_rows *rows) {
+  uint8_t keep[256] = {0};
+  const uint32_t least = rows->n / 4096 > 8 ? rows->n / 4096 : 8;
+  for (uint32_t t = 0; t < rows->n_templates; t++)
+    keep[t] = rows->templates[t].rows * (uint64_t)(rows->templates[t].n_slots + 1) >= 4 * least &&
+              rows->templates[t].rows >= 4;
+  return glyd_record_rows_reduce(rows, keep, NULL);
+}
+
+/* Leading slots that all templates share, literals before them included. */
+static uint32_t count_shared(const glyd_record_rows *rows) {
+  if (rows->n_templates < 2 || rows->shape == GLYD_SHAPE_DELIMITED || rows->shape == GLYD_SHAPE_SQL) return 0;
+  uint32_t n = rows->templates[0].n_slots;
+  for (uint32_t t = 1; t < rows->n_templates; t++) {
+    const glyd_record_template *const a = &rows->templates[0], *const b = &rows->templates[t];
+    uint32_t i = 0;
+    while (i < n && i < b->n_slots && a->literal[i].len == b->literal[i].len &&
+           memcmp(a->literal[i].p, b->literal[i].p, a->literal[i].len) == 0)
+      i++;
+    n = i;
+  }
+  return n;
+}
+
+/* ---- refining ---- */
+
+static int is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
+
+/* Affixes stop where a number, a word or a date might begin. */
+static uint32_t common_prefix(const glyd_record_rows *rows, const uint32_t *sample, uint32_t n, uint32_t slot) {
+  const glyd_record_span a = rows->fields[rows->first[sample[0]] + slot];
+  const uint8_t *const s = rows->in + a.at;
+  uint32_t len = a.len;
+  for (uint32_t i = 1; i < n && len > 0; i++) {
+    const glyd_record_span b = rows->fields[rows->first[sample[i]] + slot];
+    const uint8_t *const p = rows->in + b.at;
+    if (b.len < len) len = b.len;
+    uint32_t k = 0;
+    while (k < len && p[k] == s[k]) k++;
+    len = k;
+  }
+  for (uint32_t k = 0; k < len; k++)
+    if (is_digit(s[k])) len = k; /* what follows may be a date or a number */
+  if (len > 0 && (s[len - 1] == '-' || s[len - 1] == '+')) len--;
+  return len;
+}
+
+static uint32_t common_suffix(const glyd_record_rows *rows, const uint32_t *sample, uint32_t n, uint32_t slot,
+                              uint32_t prefix) {
+  const glyd_record_span a = rows->fields[rows->first[sample[0]] + slot];
+  const uint8_t *const s = rows->in + a.at + a.len;
+  uint32_t len = a.len - prefix;
+  for (uint32_t i = 1; i < n && len > 0; i++) {
+    const glyd_record_span b = rows->fields[rows->first[sample[i]] + slot];
+    const uint8_t *const p = rows->in + b.at + b.len;
+    if (b.len - prefix < len) len = b.len - prefix;
+    uint32_t k = 0;
+    while (k < len && p[-1 - (int64_t)k] == s[-1 - (int64_t)k]) k++;
+    len = k;
+  }
+  for (uint32_t k = 1; k <= len; k++)
+    if (is_digit(s[-(int64_t)k])) len = k - 1;
+  return len;
+}
+
+static uint32_t constant_len(const glyd_record_rows *rows, uint32_t t, uint32_t slot, glyd_record_span *value) {
+  uint32_t found = 0;
+  const uint8_t *p = NULL;
+  for (uint32_t r = 0; r < rows->n; r++) {
+    if (rows->which[r] != t) continue;
+    const glyd_record_span f = rows->fields[rows->first[r] + slot];
+    if (!found) {
+      *value = f;
+      p = rows->in + f.at;
+      found = 1;
+    } else if (f.len != value->len || memcmp(p, rows->in + f.at, f.len) != 0) {
+      return 0;
+    }
+  }
+  return found;
+}
+
+static int join(glyd_record_memory *memory, glyd_record_text_ref *to, const glyd_record_text_ref *parts, unsigned n) {
+  uint64_t len = 0;
+  for (unsigned i = 0; i < n; i++) len += parts[i].len;
+  if (len > GLYD_RECORD_LITERAL_MAX / 2) return 0;
+  uint8_t *const p = glyd_record_memory_get(memory, len + 1, 1);
+  if (!p) return 0;
+  uint32_t at = 0;
+  for (unsigned i = 0; i < n; i++) {
+    memcpy(p + at, parts[i].p, parts[i].len);
+    at += parts[i].len;
+  }
+  *to = (glyd_record_text_ref){p, at};
+  return 1;
+}
+
+#define REFINE_SAMPLE 512u
+
+/* Cut affixes off the slots of a template; rows that lack one are marked. */
+static int cut_affixes(glyd_record_rows *rows, uint32_t t, uint8_t *drop) {
+  glyd_record_template *const tm = &rows->templates[t];
+  uint32_t sample[REFINE_SAMPLE], n = 0, seen = 0;
+  const uint32_t step = tm->rows / REFINE_SAMPLE + 1;
+  for (uint32_t r = 0; r < rows->n && n < REFINE_SAMPLE; r++)
+    if (rows->which[r] == t && seen++ % step == 0) sample[n++] = r;
+  if (n == 0) return 1;
+  for (uint32_t slot = 0; slot < tm->n_slots; slot++) {
+    const uint32_t prefix = common_prefix(rows, sample, n, slot);
+    const uint32_t suffix = common_suffix(rows, sample, n, slot, prefix);
+    if (prefix + suffix == 0) continue;
+    const glyd_record_span a = rows->fields[rows->first[sample[0]] + slot];
+    const uint8_t *const head = rows->in + a.at, *const tail = rows->in + a.at + a.len - suffix;
+    uint32_t lacking = 0;
+    for (uint32_t r = 0; r < rows->n; r++) {
+      if (rows->which[r] != t || drop[r]) continue;
+      const glyd_record_span f = rows->fields[rows->first[r] + slot];
+      lacking += f.len < prefix + suffix || memcmp(rows->in + f.at, head, prefix) != 0 ||
+                 memcmp(rows->in + f.at + f.len - suffix, tail, suffix) != 0;
+    }
+    if (lacking * 64 > tm->rows) continue;
+    for (uint32_t r = 0; r < rows->n; r++) {
+      if (rows->which[r] != t || drop[r]) continue;
+      glyd_record_span *const f = &rows->fields[rows->first[r] + slot];
+      if (f->len < prefix + suffix || memcmp(rows->in + f->at, head, prefix) != 0 ||
+          memcmp(rows->in + f->at + f->len - suffix, tail, suffix) != 0) {
+        drop[r] = 1;
+      } else {
+        f->at += prefix;
+        f->len -= prefix + suffix;
+      }
+    }
+    const glyd_record_text_ref before[2] = {tm->literal[slot], {head, prefix}};
+    const glyd_record_text_ref after[2] = {{tail, suffix}, tm->literal[slot + 1]};
+    if (!join(rows->memory, &tm->literal[slot], before, 2) || !join(rows->memory, &tm->literal[slot + 1], after, 2))
+      return 0;
+  }
+  return 1;
+}
+
+/* Slots that never vary become literal text; shared ones stay as they are. */
+static int cut_constants(glyd_record_rows *rows, uint32_t t, uint32_t from) {
+  glyd_record_template *const tm = &rows->templates[t];
+  uint8_t constant[GLYD_RECORD_SLOTS_MAX] = {0};
+  glyd_record_span value[GLYD_RECORD_SLOTS_MAX];
+  uint32_t found = 0;
+  for (uint32_t slot = from; slot < tm->n_slots; slot++) {
+    constant[slot] = (uint8_t)constant_len(rows, t, slot, &value[slot]);
+    found += constant[slot];
+  }
+  if (found == 0) return 1;
+  uint32_t m = 0;
+  for (uint32_t slot = 0; slot < tm->n_slots; slot++) {
+    if (!constant[slot]) {
+      tm->literal[++m] = tm->literal[slot + 1];
+      continue;
+    }
+    const glyd_record_text_ref parts[3] = {
+        tm->literal[m], {rows->in + value[slot].at, value[slot].len}, tm->literal[slot + 1]};
+    if (!join(rows->memory, &tm->literal[m], parts, 3)) return 0;
+  }
+  for (uint32_t r = 0; r < rows->n; r++) {
+    if (rows->which[r] != t) continue;
+    glyd_record_span *const f = &rows->fields[rows->first[r]];
+    uint32_t k = 0;
+    for (uint32_t slot = 0; slot < tm->n_slots; slot++)
+      if (!constant[slot]) f[k++] = f[slot];
+  }
+  tm->n_slots = m;
+  return 1;
+}
+
+int glyd_record_rows_refine(glyd_record_rows *rows) {
+  uint8_t *const drop = glyd_record_memory_get(rows->memory, rows->n, 1);
+  if (!drop) return 0;
+  memset(drop, 0, rows->n);
+  for (uint32_t t = 0; t < rows->n_templates; t++)
+    if (!cut_affixes(rows, t, drop)) return 0;
+  const uint32_t n = rows->n, n_escapes = rows->n_escapes;
+  glyd_record_escape *const old = glyd_record_memory_get(rows->memory, n_escapes, sizeof *old);
+  if (!old) return 0;
+  memcpy(old, rows->escapes, n_escapes * sizeof *old);
+  uint32_t e = 0;
+  rows->n = rows->n_escapes = 0;
+  for (uint32_t r = 0; r <= n; r++) {
+    for (; e < n_escapes && old[e].row == r; e++)
+      if (!glyd_record_rows_escape(rows, old[e].at, old[e].len)) return 0;
+    if (r == n) break;
+    if (!drop[r]) {
+      const uint32_t k = rows->n++;
+      rows->first[k] = rows->first[r];
+      rows->which[k] = rows->which[r];
+      rows->start[k] = rows->start[r];
+      continue;
+    }
+    rows->templates[rows->which[r]].rows--;
+    /* up to the next row or escape: affixes have moved to the literals, so that fields do not tell */
+    uint32_t until = r + 1 < n ? rows->start[r + 1] : rows->len;
+    if (e < n_escapes && old[e].row == r + 1) until = old[e].at;
+    if (!glyd_record_rows_escape(rows, rows->start[r], until - rows->start[r])) return 0;
+  }
+  rows->shared = count_shared(rows);
+  for (uint32_t t = 0; t < rows->n_templates; t++)
+    if (!cut_constants(rows, t, rows->shared)) return 0;
+  return 1;
+}
+
+int glyd_record_split(glyd_record_rows *rows, glyd_record_memory *memory, const uint8_t *in, uint32_t len,
+                      unsigned shape, uint8_t separator) {
+  *rows = (glyd_record_rows){.in = in, .len = len, .memory = memory, .shape = shape};
+  rows->cap = len / 4 + 64;
+  rows->cap_fields = len / 2 + 64;
+  rows->cap_escapes = len / 16 + 64;
+  rows->first = glyd_record_memory_get(memory, rows->cap, sizeof *rows->first);
+  rows->start = glyd_record_memory_get(memory, rows->cap, sizeof *rows->start);
+  rows->which = glyd_record_memory_get(memory, rows->cap, 1);
+  rows->escapes = glyd_record_memory_get(memory, rows->cap_escapes, sizeof *rows->escapes);
+  rows->fields = glyd_record_memory_get(memory, rows->cap_fields, sizeof *rows->fields);
+  if (!rows->first || !rows->start || !rows->which || !rows->escapes || !rows->fields) return 0;
+  int done = 0;
+  switch (shape) {
+  case GLYD_SHAPE_DELIMITED: done = glyd_record_split_delimited(rows, separator); break;
+  case GLYD_SHAPE_JSON: done = glyd_record_split_json(rows); break;
+  case GLYD_SHAPE_SQL: done = glyd_record_split_sql(rows); break;
+  default: break;
+  }
+  return done && drop_rare(rows) && rows->n >= 8 && glyd_record_rows_refine(rows);
+}

@@ -1,0 +1,107 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * Content cut into rows of templates: the step that knows CSV, JSON lines, SQL
+ * and logs apart. All that follows sees templates with slots.
+ */
+#ifndef GLYD_RECORD_ROWS_ENCODE_H
+#define GLYD_RECORD_ROWS_ENCODE_H
+
+#include "record/record_common.h"
+
+#define GLYD_RECORD_TEMPLATES_MAX 255
+#define GLYD_RECORD_SLOTS_MAX 1024 /* of a template */
+
+/* shapes, informational in the model */
+enum { GLYD_SHAPE_NONE = 0, GLYD_SHAPE_DELIMITED = 1, GLYD_SHAPE_JSON = 2, GLYD_SHAPE_SQL = 3, GLYD_SHAPE_LOG = 4 };
+
+/* Memory handed out from the front; what was taken last can be given back. */
+typedef struct glyd_record_memory {
+  uint8_t *at, *end;
+} glyd_record_memory;
+
+/* n elements of so many bytes, aligned to 64; NULL: no room. */
+void *glyd_record_memory_get(glyd_record_memory *memory, uint64_t n, size_t size);
+
+typedef struct glyd_record_span {
+  uint32_t at, len;
+} glyd_record_span;
+
+typedef struct glyd_record_text {
+  const uint8_t *p;
+  uint32_t len;
+} glyd_record_text_ref;
+
+typedef struct glyd_record_template {
+  uint32_t n_slots;
+  uint32_t rows;
+  glyd_record_text_ref *literal; /* n_slots + 1 */
+  uint64_t hash;
+  uint32_t next; /* template that came after this one last */
+} glyd_record_template;
+
+typedef struct glyd_record_escape {
+  uint32_t row, at, len;
+} glyd_record_escape;
+
+typedef struct glyd_record_rows {
+  const uint8_t *in;
+  uint32_t len;
+  glyd_record_memory *memory;
+  unsigned shape;
+  uint32_t n, cap; /* rows */
+  uint32_t *first; /* of a row: its first field */
+  uint8_t *which;  /* of a row: its template */
+  uint32_t *start; /* of a row: its first byte */
+  uint32_t n_fields, cap_fields;
+  glyd_record_span *fields;
+  uint32_t n_escapes, cap_escapes;
+  glyd_record_escape *escapes;
+  uint32_t n_templates;
+  glyd_record_template templates[GLYD_RECORD_TEMPLATES_MAX];
+  uint32_t shared; /* leading slots that all templates have in common, kept in table 0 */
+} glyd_record_rows;
+
+/* What the content looks like, judged by samples: GLYD_SHAPE_*, and the separator. */
+unsigned glyd_record_detect(const uint8_t *in, uint32_t len, uint8_t *separator);
+
+/* Cut in[0..len) into rows. 0: not worth it, or too little memory. */
+int glyd_record_split(glyd_record_rows *rows, glyd_record_memory *memory, const uint8_t *in, uint32_t len,
+                      unsigned shape, uint8_t separator);
+
+/* ---- for the splitters ---- */
+
+/* Bytes [at, at + len) fit no template. */
+int glyd_record_rows_escape(glyd_record_rows *rows, uint32_t at, uint32_t len);
+
+/* Room for the fields of one more row? */
+GLYD_INLINE int glyd_record_rows_room(const glyd_record_rows *rows, uint32_t n) {
+  return rows->cap_fields - rows->n_fields >= n && rows->n < rows->cap;
+}
+
+/* The row whose fields were put at fields[n_fields..) is complete. */
+GLYD_INLINE void glyd_record_rows_add(glyd_record_rows *rows, uint32_t which, uint32_t start) {
+  rows->first[rows->n] = rows->n_fields;
+  rows->which[rows->n] = (uint8_t)which;
+  rows->start[rows->n] = start;
+  rows->n++;
+  rows->n_fields += rows->templates[which].n_slots;
+  rows->templates[which].rows++;
+}
+
+/* A new template with room for its literals; NULL: too many. */
+glyd_record_template *glyd_record_rows_template(glyd_record_rows *rows, uint32_t n_slots);
+
+int glyd_record_split_delimited(glyd_record_rows *rows, uint8_t separator);
+int glyd_record_split_json(glyd_record_rows *rows);
+int glyd_record_split_sql(glyd_record_rows *rows);
+
+/* Turn rows of templates with keep[template] == 0 and rows with drop[row] != 0
+ * (may be NULL) into escapes; templates are numbered anew. */
+int glyd_record_rows_reduce(glyd_record_rows *rows, const uint8_t *keep, const uint8_t *drop);
+
+/* Move text that all values of a slot begin or end with into the literals, and
+ * drop slots that never vary. */
+int glyd_record_rows_refine(glyd_record_rows *rows);
+
+#endif

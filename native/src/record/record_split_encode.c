@@ -1,0 +1,392 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * Rows of delimited lines, JSON lines and SQL INSERT lists. No scan goes past
+ * the last line end of the content, where every scan stops.
+ */
+#include "record/record_rows_encode.h"
+
+#define QUOTED_MAX 65536u /* bytes a quoted value may have, so that an unclosed one costs little */
+
+static uint32_t after_last_line(const glyd_record_rows *rows) {
+  uint32_t n = rows->len;
+  while (n > 0 && rows->in[n - 1] != '\n') n--;
+  return n;
+}
+
+/* ---- delimited ---- */
+
+/* End of the quoted field at p, or NULL: it is none. */
+static const uint8_t *quoted_field(const uint8_t *p, const uint8_t *end, uint8_t separator) {
+  const uint8_t *const most = (size_t)(end - p) > QUOTED_MAX ? p + QUOTED_MAX : end;
+  for (p++; p < most; p++) {
+    p = memchr(p, '"', (size_t)(most - p));
+    if (!p) return NULL;
+    const uint8_t next = p + 1 < end ? p[1] : '\n';
+    if (next == '"') {
+      p++;
+      continue;
+    }
+    return next == separator || next == '\n' || next == '\r' ? p + 1 : NULL;
+  }
+  return NULL;
+}
+
+/* A first line of names only, above lines with numbers, is no row. */
+static int is_header(const glyd_record_rows *rows) {
+  if (rows->n < 2 || rows->which[0] != rows->which[1] || rows->start[0] != 0) return 0;
+  const uint32_t n = rows->templates[rows->which[0]].n_slots;
+  uint32_t digits[2] = {0, 0};
+  for (uint32_t r = 0; r < 2; r++)
+    for (uint32_t i = 0; i < n; i++) {
+      const glyd_record_span f = rows->fields[rows->first[r] + i];
+      const uint8_t c = f.len > 0 ? rows->in[f.at + (f.len > 1 && (rows->in[f.at] == '"' || rows->in[f.at] == '-'))] : 0;
+      digits[r] += c >= '0' && c <= '9';
+    }
+  return digits[0] == 0 && digits[1] > 0;
+}
+
+static glyd_record_template *new_delimited(glyd_record_rows *rows, uint32_t n_slots, const uint8_t *separator) {
+  glyd_record_template *const t = glyd_record_rows_template(rows, n_slots);
+  if (!t) return NULL;
+  static const uint8_t line_end[1] = {'\n'};
+  t->literal[0] = (glyd_record_text_ref){line_end, 0};
+  for (uint32_t i = 1; i < n_slots; i++) t->literal[i] = (glyd_record_text_ref){separator, 1};
+  t->literal[n_slots] = (glyd_record_text_ref){line_end, 1};
+  return t;
+}
+
+int glyd_record_split_delimited(glyd_record_rows *rows, uint8_t separator) {
+  const uint8_t *const in = rows->in;
+  const uint32_t len = after_last_line(rows);
+  const uint8_t *const end = in + len, *p = in, *a_separator = NULL;
+  uint8_t stop[256] = {0};
+  uint16_t by_count[GLYD_RECORD_SLOTS_MAX + 1];
+  stop[separator] = stop['\n'] = 1;
+  memset(by_count, 0xFF, sizeof by_count);
+  while (p < end) {
+    const uint8_t *const row = p;
+    uint32_t n = 0;
+    glyd_record_span *const f = rows->fields + rows->n_fields;
+    if (!glyd_record_rows_room(rows, GLYD_RECORD_SLOTS_MAX)) return 0;
+    for (;;) {
+      const uint8_t *const s = p;
+      const uint8_t *const q = *p == '"' ? quoted_field(p, end, separator) : NULL;
+      if (q) p = q;
+      while (p < end && !stop[*p]) p++;
+      if (n < GLYD_RECORD_SLOTS_MAX) f[n] = (glyd_record_span){(uint32_t)(s - in), (uint32_t)(p - s)};
+      n++;
+      if (p == end || *p == '\n') break;
+      a_separator = p++;
+      if (p == end) break;
+    }
+    if (p < end) p++;
+    const uint32_t start = (uint32_t)(row - in), size = (uint32_t)(p - row);
+    if (n < 2 || n > GLYD_RECORD_SLOTS_MAX || p[-1] != '\n') {
+      if (!glyd_record_rows_escape(rows, start, size)) return 0;
+      continue;
+    }
+    if (by_count[n] == UINT16_MAX && new_delimited(rows, n, a_separator)) by_count[n] = (uint16_t)(rows->n_templates - 1);
+    if (by_count[n] != UINT16_MAX)
+      glyd_record_rows_add(rows, by_count[n], start);
+    else if (!glyd_record_rows_escape(rows, start, size))
+      return 0;
+  }
+  if (!glyd_record_rows_escape(rows, len, rows->len - len)) return 0;
+  if (!is_header(rows)) return 1;
+  uint8_t keep[256];
+  memset(keep, 1, sizeof keep);
+  uint8_t *const drop = glyd_record_memory_get(rows->memory, rows->n, 1);
+  if (!drop) return 0;
+  memset(drop, 0, rows->n);
+  drop[0] = 1;
+  return glyd_record_rows_reduce(rows, keep, drop);
+}
+
+/* ---- JSON ---- */
+
+/* End of the string at p (its first quote), or NULL; never past a line end. */
+static const uint8_t *json_string(const uint8_t *p, const uint8_t *end) {
+  for (p++; p < end; p++) {
+    if (*p == '"') return p + 1;
+    if (*p == '\n') return NULL;
+    if (*p == '\\') {
+      p++;
+      if (p < end && *p == '\n') return NULL;
+    }
+  }
+  return NULL;
+}
+
+/* End of the array at p, strings in it skipped. */
+static const uint8_t *json_array(const uint8_t *p, const uint8_t *end) {
+  uint32_t depth = 0;
+  while (p < end && *p != '\n') {
+    if (*p == '"') {
+      p = json_string(p, end);
+      if (!p) return NULL;
+      continue;
+    }
+    if (*p == '[' || *p == '{') depth++;
+    if (*p == ']' || *p == '}') {
+      if (--depth == 0) return p + 1;
+    }
+    p++;
+  }
+  return NULL;
+}
+
+static const uint8_t *json_value(const uint8_t *p, const uint8_t *end) {
+  if (*p == '"') return json_string(p, end);
+  if (*p == '[') return json_array(p, end);
+  while (p < end && *p != ',' && *p != '}' && *p != ']' && *p != ' ' && *p != '\t' && *p != '\r' && *p != '\n') p++;
+  return p;
+}
+
+/* Is the line like this template? Its fields, and the line's end, or NULL. */
+static const uint8_t *match_template(const glyd_record_template *t, const uint8_t *in, const uint8_t *p,
+                                     const uint8_t *end, glyd_record_span *f) {
+  for (uint32_t i = 0;; i++) {
+    const uint32_t n = t->literal[i].len;
+    if (n > (size_t)(end - p) || memcmp(p, t->literal[i].p, n) != 0) return NULL;
+    p += n;
+    if (i == t->n_slots) return p;
+    if (p == end) return NULL;
+    const uint8_t *const s = p;
+    p = json_value(p, end);
+    if (!p || p == s) return NULL;
+    f[i] = (glyd_record_span){(uint32_t)(s - in), (uint32_t)(p - s)};
+  }
+}
+
+static uint64_t mix(uint64_t h, const uint8_t *p, size_t n) {
+  for (; n >= 8; n -= 8, p += 8) {
+    h = (h ^ glyd_load64(p)) * 0x9FB21C651E98DF25u;
+    h ^= h >> 32;
+  }
+  uint64_t tail = n;
+  for (size_t i = 0; i < n; i++) tail = tail << 8 | p[i];
+  h = (h ^ tail) * 0x9FB21C651E98DF25u;
+  return h ^ h >> 29;
+}
+
+/* Fields of an object a line, whatever its keys. Number of slots, or UINT32_MAX. */
+static uint32_t walk_object(const uint8_t *in, const uint8_t *p, const uint8_t *end, glyd_record_span *f,
+                            uint64_t *hash, const uint8_t **after) {
+  uint32_t n = 0, depth = 0;
+  uint64_t h = 0;
+  const uint8_t *from = p;
+  if (*p != '{') return UINT32_MAX;
+  while (p < end) {
+    switch (*p) {
+    case '\n':
+      *hash = mix(h, from, (size_t)(p + 1 - from));
+      *after = p + 1;
+      return depth == 0 && n > 0 ? n : UINT32_MAX;
+    case '{':
+      depth++;
+      p++;
+      break;
+    case '}':
+      depth--;
+      p++;
+      break;
+    case '"': /* a key */
+      p = json_string(p, end);
+      if (!p) return UINT32_MAX;
+      break;
+    case ':': {
+      p++;
+      while (p < end && (*p == ' ' || *p == '\t')) p++;
+      if (p == end || *p == '{') break;
+      const uint8_t *const s = p;
+      p = json_value(p, end);
+      if (!p || p == s || n == GLYD_RECORD_SLOTS_MAX) return UINT32_MAX;
+      h = mix(h, from, (size_t)(s - from));
+      f[n++] = (glyd_record_span){(uint32_t)(s - in), (uint32_t)(p - s)};
+      from = p;
+      break;
+    }
+    case ',':
+    case ' ':
+    case '\t':
+    case '\r': p++; break;
+    default: return UINT32_MAX;
+    }
+  }
+  return UINT32_MAX;
+}
+
+static glyd_record_template *new_object(glyd_record_rows *rows, const glyd_record_span *f, uint32_t n, uint64_t hash,
+                                        const uint8_t *row, const uint8_t *after) {
+  glyd_record_template *const t = glyd_record_rows_template(rows, n);
+  if (!t) return NULL;
+  t->hash = hash;
+  const uint8_t *from = row;
+  for (uint32_t i = 0; i < n; i++) {
+    const uint8_t *const s = rows->in + f[i].at;
+    t->literal[i] = (glyd_record_text_ref){from, (uint32_t)(s - from)};
+    from = s + f[i].len;
+  }
+  t->literal[n] = (glyd_record_text_ref){from, (uint32_t)(after - from)};
+  if (after - row > GLYD_RECORD_LITERAL_MAX / 2) { /* too much text for a template */
+    rows->n_templates--;
+    return NULL;
+  }
+  return t;
+}
+
+int glyd_record_split_json(glyd_record_rows *rows) {
+  const uint8_t *const in = rows->in;
+  const uint32_t len = after_last_line(rows);
+  const uint8_t *const end = in + len, *p = in;
+  uint32_t before = 0, misses = 0;
+  while (p < end) {
+    const uint32_t start = (uint32_t)(p - in);
+    if (!glyd_record_rows_room(rows, GLYD_RECORD_SLOTS_MAX)) return 0;
+    glyd_record_span *const f = rows->fields + rows->n_fields;
+    if (rows->n_templates > 0) {
+      const uint32_t guess = rows->templates[before].next;
+      const uint8_t *const after = match_template(&rows->templates[guess], in, p, end, f);
+      if (after) {
+        glyd_record_rows_add(rows, guess, start);
+        before = guess;
+        p = after;
+        continue;
+      }
+    }
+    uint64_t hash = 0;
+    const uint8_t *after = NULL;
+    const uint32_t n = walk_object(in, p, end, f, &hash, &after);
+    uint32_t which = UINT32_MAX;
+    if (n != UINT32_MAX) {
+      for (uint32_t t = 0; t < rows->n_templates; t++)
+        if (rows->templates[t].hash == hash && rows->templates[t].n_slots == n &&
+            match_template(&rows->templates[t], in, p, end, f) == after) {
+          which = t;
+          break;
+        }
+      if (which == UINT32_MAX && new_object(rows, f, n, hash, p, after)) which = rows->n_templates - 1;
+    }
+    if (which == UINT32_MAX) {
+      const uint8_t *const q = memchr(p, '\n', (size_t)(end - p));
+      if (!glyd_record_rows_escape(rows, start, (uint32_t)(q + 1 - p))) return 0;
+      if (++misses > 4096 && misses > 4 * rows->n) return 0;
+      p = q + 1;
+      continue;
+    }
+    rows->templates[before].next = which;
+    before = which;
+    glyd_record_rows_add(rows, which, start);
+    p = after;
+  }
+  return glyd_record_rows_escape(rows, len, rows->len - len);
+}
+
+/* ---- SQL ---- */
+
+static const uint8_t *skip_space(const uint8_t *p, const uint8_t *end) {
+  while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t')) p++;
+  return p;
+}
+
+static const uint8_t *sql_value(const uint8_t *p, const uint8_t *end) {
+  if (*p == '\'') {
+    const uint8_t *const most = (size_t)(end - p) > QUOTED_MAX ? p + QUOTED_MAX : end;
+    for (p++; p < most; p++) {
+      if (*p == '\\') {
+        p++;
+      } else if (*p == '\'') {
+        if (p + 1 == end || p[1] != '\'') return p + 1;
+        p++;
+      }
+    }
+    return NULL;
+  }
+  while (p < end && *p != ',' && *p != ')' && *p != '(' && *p != '\'' && *p != '\n') p++;
+  return p < end && (*p == ',' || *p == ')') ? p : NULL;
+}
+
+/* Just after the parenthesis that opens the next row; NULL: no row follows at once. */
+static const uint8_t *next_row(const uint8_t *p, const uint8_t *end) {
+  p = skip_space(p, end);
+  if (p < end && *p == ',') {
+    p = skip_space(p + 1, end);
+    return p < end && *p == '(' ? p + 1 : NULL;
+  }
+  if (p == end || *p != ';') return NULL;
+  p = skip_space(p + 1, end);
+  if ((size_t)(end - p) < 6 || memcmp(p, "INSERT", 6) != 0) return NULL;
+  const uint8_t *const most = (size_t)(end - p) > 2048 ? p + 2048 : end;
+  for (; p + 8 < most; p++) {
+    if (*p == ';' || *p == '\'') return NULL;
+    if (*p != 'V' || memcmp(p, "VALUES", 6) != 0) continue;
+    p = skip_space(p + 6, end);
+    return p < end && *p == '(' ? p + 1 : NULL;
+  }
+  return NULL;
+}
+
+/* After the next "VALUES (" wherever it is, or the end. */
+static const uint8_t *find_rows(const uint8_t *p, const uint8_t *end) {
+  while (p < end) {
+    p = memchr(p, 'V', (size_t)(end - p));
+    if (!p) return end;
+    if ((size_t)(end - p) > 8 && memcmp(p, "VALUES", 6) == 0) {
+      const uint8_t *const q = skip_space(p + 6, end);
+      if (q < end && *q == '(') return q + 1;
+    }
+    p++;
+  }
+  return end;
+}
+
+static glyd_record_template *new_tuple(glyd_record_rows *rows, uint32_t n) {
+  static const uint8_t comma[2] = {',', ')'};
+  glyd_record_template *const t = glyd_record_rows_template(rows, n);
+  if (!t) return NULL;
+  for (uint32_t i = 0; i <= n; i++) t->literal[i] = (glyd_record_text_ref){comma, i > 0 && i < n ? 1u : 0u};
+  t->literal[n - 1] = (glyd_record_text_ref){comma + 1, 1}; /* before the last slot, the text up to the next row */
+  return t;
+}
+
+int glyd_record_split_sql(glyd_record_rows *rows) {
+  const uint8_t *const in = rows->in;
+  const uint8_t *const end = in + rows->len, *p = find_rows(in, end);
+  uint16_t by_count[GLYD_RECORD_SLOTS_MAX + 1];
+  memset(by_count, 0xFF, sizeof by_count);
+  if (!glyd_record_rows_escape(rows, 0, (uint32_t)(p - in))) return 0;
+  while (p < end) {
+    const uint8_t *const row = p;
+    if (!glyd_record_rows_room(rows, GLYD_RECORD_SLOTS_MAX)) return 0;
+    glyd_record_span *const f = rows->fields + rows->n_fields;
+    uint32_t n = 0;
+    while (p && p < end && n < GLYD_RECORD_SLOTS_MAX - 1) {
+      const uint8_t *s = p;
+      p = sql_value(p, end);
+      if (!p || p == end) break;
+      f[n++] = (glyd_record_span){(uint32_t)(s - in), (uint32_t)(p - s)};
+      if (*p != ',') break;
+      p++;
+      /* spaces after a comma would keep every value from its type: they are literal only if always there */
+    }
+    if (!p || p >= end || *p != ')' || n == 0) { /* not a row: on with the next statement */
+      p = find_rows(row, end);
+      if (!glyd_record_rows_escape(rows, (uint32_t)(row - in), (uint32_t)(p - row))) return 0;
+      continue;
+    }
+    const uint8_t *const tail = p + 1;
+    const uint8_t *const next = next_row(tail, end);
+    p = next ? next : find_rows(tail, end);
+    const uint8_t *const tail_end = next ? next : tail;
+    f[n++] = (glyd_record_span){(uint32_t)(tail - in), (uint32_t)(tail_end - tail)};
+    if (by_count[n] == UINT16_MAX && new_tuple(rows, n)) by_count[n] = (uint16_t)(rows->n_templates - 1);
+    if (by_count[n] == UINT16_MAX) {
+      if (!glyd_record_rows_escape(rows, (uint32_t)(row - in), (uint32_t)(p - row))) return 0;
+      continue;
+    }
+    glyd_record_rows_add(rows, by_count[n], (uint32_t)(row - in));
+    if (!glyd_record_rows_escape(rows, (uint32_t)(tail_end - in), (uint32_t)(p - tail_end))) return 0;
+  }
+  return 1;
+}

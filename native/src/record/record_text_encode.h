@@ -1,0 +1,42 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * Reading numbers and date-times that can be written back byte for byte.
+ */
+#ifndef GLYD_RECORD_TEXT_ENCODE_H
+#define GLYD_RECORD_TEXT_ENCODE_H
+
+#include "record/record_common.h"
+
+/* Kinds of number, as samples of a column show them. */
+typedef struct glyd_record_numbers {
+  uint32_t integers, padded, decimals, others;
+  uint32_t width, widths;        /* of all of digits only; widths > 1: they differ */
+  uint32_t least, most;          /* digits after the point of decimals */
+  uint32_t zeros, zeros1;        /* decimals that end in 0; those that end in ".0" */
+} glyd_record_numbers;
+
+void glyd_record_count_number(glyd_record_numbers *numbers, const uint8_t *p, uint32_t n);
+
+/* Format for such numbers: 1, and format, point and width of the column are set; 0: none. */
+int glyd_record_number_format(const glyd_record_numbers *numbers, glyd_record_column *column);
+
+/* Pattern for a text like this; 0: none. */
+int glyd_record_date_find(glyd_record_date *date, const uint8_t *p, uint32_t n, unsigned variant);
+
+/* Dates read one after the other. */
+typedef struct glyd_record_date_cache {
+  int year, month, day;
+  int64_t days;
+  uint64_t literal[4], mask[4];
+} glyd_record_date_cache;
+
+void glyd_record_date_begin(glyd_record_date_cache *cache, const glyd_record_date *date);
+
+/* The value of a text, n bytes at p of which more may be read up to end; 0: it has none. */
+int glyd_record_date_read(glyd_record_date_cache *cache, const glyd_record_date *date, const uint8_t *p, uint32_t n,
+                          const uint8_t *end, int64_t *value);
+int glyd_record_number_read(const glyd_record_column *column, const uint8_t *p, uint32_t n, const uint8_t *end,
+                            int64_t *value);
+
+#endif

@@ -1,0 +1,381 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * A type for each column, judged by a sample, and its values. Columns are
+ * worked on in blocks of rows, so that the text stays in the cache.
+ */
+#include "record/record_columns_encode.h"
+#include "record/record_text_encode.h"
+
+#define SAMPLE 512u
+#define BLOCK 1024u
+#define LIMIT ((int64_t)1 << 61)
+
+typedef struct state {
+  int kind;
+  int failed;
+  glyd_record_date_cache dates;
+  int64_t origin, least, most;
+  int any;
+  int clock, zero, midnight;
+  uint32_t last_exception;
+  /* dictionary */
+  uint32_t *slots; /* open addressing: entry + 1 */
+  uint32_t n_slots, cap;
+  uint32_t last;
+} state;
+
+static uint64_t hash_text(const uint8_t *p, uint32_t n) {
+  uint64_t h = n * 0x9E3779B97F4A7C15u;
+  for (; n >= 8; n -= 8, p += 8) {
+    h = (h ^ glyd_load64(p)) * 0xFF51AFD7ED558CCDu;
+    h ^= h >> 32;
+  }
+  uint64_t tail = 0;
+  if (n >= 4) tail = glyd_load32(p) | (uint64_t)glyd_load32(p + n - 4) << 32;
+  else
+    for (uint32_t i = 0; i < n; i++) tail = tail << 8 | p[i];
+  h = (h ^ tail) * 0xFF51AFD7ED558CCDu;
+  return h ^ h >> 29;
+}
+
+/* ---- choosing a type ---- */
+
+/* Does the sample look like dates? */
+static int sample_dates(const glyd_record_source_table *t, glyd_record_source *s, uint32_t slot, uint32_t step) {
+  const uint8_t *const in = t->rows->in, *const end = in + t->rows->len;
+  unsigned best = 0;
+  glyd_record_date found = {0};
+  uint32_t seen = 0;
+  for (unsigned variant = 0; variant < 24 && best * 10 < SAMPLE * 9; variant++) {
+    glyd_record_date date = {0};
+    int have = 0;
+    for (uint32_t r = 0; r < t->n_rows && r < 16 * step && !have; r += step) {
+      const glyd_record_span f = glyd_record_source_field(t, slot, r);
+      have = f.len <= GLYD_RECORD_PATTERN_MAX && glyd_record_date_find(&date, in + f.at, f.len, variant);
+    }
+    if (!have) continue;
+    glyd_record_date_cache cache;
+    glyd_record_date_begin(&cache, &date);
+    unsigned good = 0;
+    seen = 0;
+    for (uint32_t r = 0; r < t->n_rows; r += step, seen++) {
+      const glyd_record_span f = glyd_record_source_field(t, slot, r);
+      int64_t v;
+      good += (unsigned)glyd_record_date_read(&cache, &date, in + f.at, f.len, end, &v);
+    }
+    if (good > best) {
+      best = good;
+      found = date;
+    }
+  }
+  if (best * 10 < seen * 8 || best == 0) return 0;
+  s->c.kind = GLYD_RECORD_DATE;
+  s->c.date = found;
+  return 1;
+}
+
+static int sample_numbers(const glyd_record_source_table *t, glyd_record_source *s, uint32_t slot, uint32_t step) {
+  const uint8_t *const in = t->rows->in;
+  glyd_record_numbers numbers = {0};
+  uint64_t seen[64];
+  uint32_t n_seen = 0, large = 0, n = 0;
+  for (uint32_t r = 0; r < t->n_rows; r += step, n++) {
+    const glyd_record_span f = glyd_record_source_field(t, slot, r);
+    glyd_record_count_number(&numbers, in + f.at, f.len);
+    large += f.len > 5;
+    if (n_seen < 64) {
+      const uint64_t h = hash_text(in + f.at, f.len);
+      uint32_t i = 0;
+      while (i < n_seen && seen[i] != h) i++;
+      if (i == n_seen) seen[n_seen++] = h;
+    }
+  }
+  if (!glyd_record_number_format(&numbers, &s->c)) return 0;
+  if (n_seen < 64 && n_seen * 8 < n && large * 2 > n) return 0; /* few large numbers: a dictionary has smaller ids */
+  s->c.kind = GLYD_RECORD_INT;
+  return 1;
+}
+
+static void choose_type(const glyd_record_source_table *t, glyd_record_source *s, uint32_t slot) {
+  const uint32_t step = t->n_rows / SAMPLE + 1;
+  s->c.kind = GLYD_RECORD_DICT;
+  s->c.divisor = 1;
+  if (sample_dates(t, s, slot, step) || sample_numbers(t, s, slot, step)) return;
+  /* text that hardly repeats? */
+  uint32_t seen[1024] = {0}, n = 0, fresh = 0;
+  uint64_t bytes = 0;
+  const uint32_t first = t->n_rows > 4 * SAMPLE ? t->n_rows / 3 : 0;
+  for (uint32_t r = first; r < t->n_rows && n < SAMPLE; r++, n++) {
+    const glyd_record_span f = glyd_record_source_field(t, slot, r);
+    const uint32_t h = (uint32_t)(hash_text(t->rows->in + f.at, f.len) >> 20) | 1;
+    uint32_t k = h >> 2 & 1023;
+    while (seen[k] != 0 && seen[k] != h) k = (k + 1) & 1023;
+    fresh += seen[k] == 0;
+    seen[k] = h;
+    bytes += f.len;
+  }
+  if (n > 0 && (fresh * 10 > n * 9 || (fresh * 10 > n * 6 && bytes > 24 * (uint64_t)n) || bytes > 400 * (uint64_t)n))
+    s->c.kind = GLYD_RECORD_TEXT;
+}
+
+/* ---- dictionaries ---- */
+
+static int begin_dictionary(glyd_record_source *s, state *d, glyd_record_memory *memory) {
+  d->n_slots = 1024;
+  d->cap = 512;
+  d->slots = glyd_record_memory_get(memory, d->n_slots, sizeof *d->slots);
+  s->entries = glyd_record_memory_get(memory, d->cap, sizeof *s->entries);
+  s->n_entries = 0;
+  d->last = UINT32_MAX;
+  if (!d->slots || !s->entries) return 0;
+  memset(d->slots, 0, d->n_slots * sizeof *d->slots);
+  return 1;
+}
+
+static int grow_dictionary(const uint8_t *in, glyd_record_source *s, state *d, glyd_record_memory *memory) {
+  const uint32_t n = s->n_entries;
+  d->n_slots *= 4;
+  d->cap *= 4;
+  uint32_t *const slots = glyd_record_memory_get(memory, d->n_slots, sizeof *slots);
+  glyd_record_entry *const entries = glyd_record_memory_get(memory, d->cap, sizeof *entries);
+  if (!slots || !entries) return 0;
+  memset(slots, 0, d->n_slots * sizeof *slots);
+  memcpy(entries, s->entries, n * sizeof *entries);
+  for (uint32_t i = 0; i < n; i++) {
+    uint32_t k = (uint32_t)(hash_text(in + entries[i].at, entries[i].len) >> 20) & (d->n_slots - 1);
+    while (slots[k]) k = (k + 1) & (d->n_slots - 1);
+    slots[k] = i + 1;
+  }
+  d->slots = slots;
+  s->entries = entries;
+  return 1;
+}
+
+/* Ids of rows [from, to); 0: too many different texts. -1: no memory. */
+static int fill_dictionary(const glyd_record_source_table *t, glyd_record_source *s, state *d, uint32_t slot,
+                           uint32_t from, uint32_t to, glyd_record_memory *memory) {
+  const uint8_t *const in = t->rows->in;
+  for (uint32_t r = from; r < to; r++) {
+    const glyd_record_span f = glyd_record_source_field(t, slot, r);
+    const uint8_t *const p = in + f.at;
+    if (d->last != UINT32_MAX && s->entries[d->last].len == f.len &&
+        memcmp(in + s->entries[d->last].at, p, f.len) == 0) {
+      s->entries[d->last].count++;
+      s->v[r] = (int32_t)d->last;
+      continue;
+    }
+    uint32_t k = (uint32_t)(hash_text(p, f.len) >> 20) & (d->n_slots - 1), id;
+    for (;; k = (k + 1) & (d->n_slots - 1)) {
+      if (d->slots[k] == 0) {
+        if (s->n_entries == GLYD_RECORD_DICT_MAX) return 0;
+        if (s->n_entries > 4096 && s->n_entries > (r + 1) / 2 + 2048) return 0;
+        id = s->n_entries++;
+        s->entries[id] = (glyd_record_entry){f.at, f.len, 0, id};
+        d->slots[k] = id + 1;
+        if (s->n_entries == d->cap && !grow_dictionary(in, s, d, memory)) return -1;
+        break;
+      }
+      id = d->slots[k] - 1;
+      if (s->entries[id].len == f.len && memcmp(in + s->entries[id].at, p, f.len) == 0) break;
+    }
+    s->entries[id].count++;
+    s->v[r] = (int32_t)id;
+    d->last = id;
+  }
+  return 1;
+}
+
+/* Falling count, then order of appearance. */
+static int entry_before(const glyd_record_entry *a, const glyd_record_entry *b) {
+  return a->count != b->count ? a->count > b->count : a->id < b->id;
+}
+
+static void sift(glyd_record_entry *e, uint32_t at, uint32_t n) {
+  const glyd_record_entry x = e[at];
+  for (;;) {
+    uint32_t child = 2 * at + 1;
+    if (child >= n) break;
+    if (child + 1 < n && entry_before(&e[child], &e[child + 1])) child++;
+    if (!entry_before(&x, &e[child])) break;
+    e[at] = e[child];
+    at = child;
+  }
+  e[at] = x;
+}
+
+static int end_dictionary(const glyd_record_source_table *t, glyd_record_source *s, glyd_record_memory *memory) {
+  const uint32_t n = s->n_entries;
+  uint32_t *const id = glyd_record_memory_get(memory, n, sizeof *id);
+  if (!id) return 0;
+  for (uint32_t i = n / 2; i-- > 0;) sift(s->entries, i, n);
+  for (uint32_t i = n; i-- > 1;) {
+    const glyd_record_entry x = s->entries[0];
+    s->entries[0] = s->entries[i];
+    s->entries[i] = x;
+    sift(s->entries, 0, i);
+  }
+  for (uint32_t i = 0; i < n; i++) id[s->entries[i].id] = i;
+  for (uint32_t r = 0; r < t->n_rows; r++) s->v[r] = (int32_t)id[s->v[r]];
+  s->c.range = n > 0 ? n - 1 : 0;
+  return 1;
+}
+
+/* ---- numbers and dates ---- */
+
+/* 0: too many texts that are no value. */
+static int add_exception(glyd_record_source *s, state *d, const uint8_t *in, glyd_record_span f, uint32_t r) {
+  uint32_t id = d->last_exception;
+  if (f.len > GLYD_RECORD_EXCEPTION_LEN) return 0;
+  if (s->c.exceptions == 0 || s->exception[id].len != f.len || memcmp(in + s->exception[id].at, in + f.at, f.len) != 0) {
+    for (id = 0; id < s->c.exceptions; id++)
+      if (s->exception[id].len == f.len && memcmp(in + s->exception[id].at, in + f.at, f.len) == 0) break;
+    if (id == s->c.exceptions) {
+      if (id == GLYD_RECORD_EXCEPTIONS_MAX || (id > 16 && s->n_null > r / 8 + 16)) return 0;
+      s->exception[id] = f;
+      s->c.exceptions++;
+    }
+    d->last_exception = id;
+  }
+  s->null[r >> 3] |= (uint8_t)(1u << (r & 7));
+  s->null_id[s->n_null++] = (uint8_t)id;
+  s->v[r] = r > 0 ? s->v[r - 1] : 0;
+  return 1;
+}
+
+static int fill_values(const glyd_record_source_table *t, glyd_record_source *s, state *d, uint32_t slot, uint32_t from,
+                       uint32_t to) {
+  const uint8_t *const in = t->rows->in, *const end = in + t->rows->len;
+  const int dates = s->c.kind == GLYD_RECORD_DATE;
+  for (uint32_t r = from; r < to; r++) {
+    const glyd_record_span f = glyd_record_source_field(t, slot, r);
+    int64_t x;
+    const int ok = dates ? glyd_record_date_read(&d->dates, &s->c.date, in + f.at, f.len, end, &x)
+                         : glyd_record_number_read(&s->c, in + f.at, f.len, end, &x);
+    if (ok && !d->any && x > -LIMIT && x < LIMIT) {
+      d->any = 1;
+      d->origin = d->least = d->most = x;
+    }
+    const int64_t least = ok && x < d->least ? x : d->least, most = ok && x > d->most ? x : d->most;
+    if (!ok || !d->any || x <= -LIMIT || x >= LIMIT || most - least >= (int64_t)GLYD_RECORD_RANGE_MAX) {
+      if (!add_exception(s, d, in, f, r)) return 0;
+      continue;
+    }
+    d->least = least;
+    d->most = most;
+    s->v[r] = (int32_t)(uint32_t)(uint64_t)(x - d->origin);
+    if (d->clock) {
+      d->clock = x >= 0 && x <= 2400 && x % 100 < 60;
+      d->zero |= x == 0;
+      d->midnight |= x == 2400;
+    }
+  }
+  return s->n_null <= to / 2 + BLOCK;
+}
+
+static uint32_t divisor_of(const int32_t *v, uint32_t n, uint32_t shift) {
+  uint32_t g = 0;
+  for (uint32_t r = 0; r < n && g != 1; r++) {
+    uint32_t x = (uint32_t)v[r] + shift;
+    if (g != 0 && x % g == 0) continue;
+    while (x != 0) {
+      const uint32_t rest = g % x;
+      g = x;
+      x = rest;
+    }
+  }
+  return g == 0 ? 1 : g;
+}
+
+static void end_values(const glyd_record_source_table *t, glyd_record_source *s, const state *d) {
+  const uint32_t n = t->n_rows, shift = (uint32_t)(uint64_t)(d->origin - d->least);
+  s->c.base = d->any ? d->least : 0;
+  if (!d->any) memset(s->v, 0, n * sizeof *s->v);
+  if (s->c.kind == GLYD_RECORD_INT && s->c.format == GLYD_RECORD_PLAIN && s->c.point == 0 && d->any && d->clock &&
+      d->most >= 1000 && !(d->zero && d->midnight)) {
+    const int32_t origin = (int32_t)d->origin, one = d->midnight;
+    for (uint32_t r = 0; r < n; r++) {
+      const int32_t x = s->v[r] + origin;
+      s->v[r] = x / 100 * 60 + x % 100 - one;
+      if (s->v[r] < 0 || s->v[r] > 1439) s->v[r] = 0; /* a first row without a value */
+    }
+    s->c.format = GLYD_RECORD_CLOCK;
+    s->c.base = one;
+    s->c.range = 1439;
+    return;
+  }
+  /* rows without a value stand where the row before them does, or the first value */
+  const uint32_t g = d->any ? divisor_of(s->v, n, shift) : 1;
+  for (uint32_t r = 0; r < n; r++) s->v[r] = (int32_t)(((uint32_t)s->v[r] + shift) / g);
+  s->c.divisor = g;
+  s->c.range = d->any ? (uint32_t)((d->most - d->least) / g) : 0;
+}
+
+/* ---- all columns ---- */
+
+static int begin_column(const glyd_record_source_table *t, glyd_record_source *s, state *d,
+                        glyd_record_memory *memory) {
+  const uint32_t n = t->n_rows;
+  *d = (state){.kind = s->c.kind, .clock = 1};
+  s->c.exceptions = 0;
+  s->n_null = 0;
+  if (s->c.kind == GLYD_RECORD_DICT) return begin_dictionary(s, d, memory);
+  if (s->c.kind == GLYD_RECORD_TEXT) return 1;
+  if (s->c.kind == GLYD_RECORD_DATE) glyd_record_date_begin(&d->dates, &s->c.date);
+  s->null = glyd_record_memory_get(memory, n / 8 + 72, 1);
+  s->null_id = glyd_record_memory_get(memory, n, 1);
+  if (!s->null || !s->null_id) return 0;
+  memset(s->null, 0, n / 8 + 72);
+  return 1;
+}
+
+/* Values of rows [from, to). 0: the type does not do; -1: no memory. */
+static int fill_column(const glyd_record_source_table *t, glyd_record_source *s, state *d, uint32_t slot, uint32_t from,
+                       uint32_t to, glyd_record_memory *memory) {
+  if (s->c.kind == GLYD_RECORD_DICT) return fill_dictionary(t, s, d, slot, from, to, memory);
+  if (s->c.kind != GLYD_RECORD_TEXT) return fill_values(t, s, d, slot, from, to);
+  for (uint32_t r = from; r < to; r++) {
+    const uint32_t len = glyd_record_source_field(t, slot, r).len;
+    if (len > s->c.range) s->c.range = len;
+    s->v[r] = (int32_t)len;
+  }
+  return 1;
+}
+
+int glyd_record_type_columns(glyd_record_source_table *t, glyd_record_memory *memory) {
+  const uint32_t n = t->n_rows;
+  state *const states = glyd_record_memory_get(memory, t->n_columns, sizeof *states);
+  if (!states) return 0;
+  for (uint32_t c = 0; c < t->n_columns; c++) {
+    glyd_record_source *const s = &t->columns[c];
+    memset(s, 0, sizeof *s);
+    s->c.position = (uint16_t)c;
+    s->c.j = s->c.k = s->c.mask = -1;
+    s->v = glyd_record_memory_get(memory, (uint64_t)n + 16, sizeof *s->v);
+    if (!s->v) return 0;
+    choose_type(t, s, c);
+    if (!begin_column(t, s, &states[c], memory)) return 0;
+  }
+  for (uint32_t from = 0; from < n; from += BLOCK) {
+    const uint32_t to = n - from < BLOCK ? n : from + BLOCK;
+    for (uint32_t c = 0; c < t->n_columns; c++) {
+      glyd_record_source *const s = &t->columns[c];
+      int done = fill_column(t, s, &states[c], c, from, to, memory);
+      while (done == 0) { /* on to a type that takes more */
+        s->c.kind = s->c.kind == GLYD_RECORD_DICT ? GLYD_RECORD_TEXT : GLYD_RECORD_DICT;
+        s->c.range = 0;
+        s->c.format = s->c.point = s->c.width = 0;
+        if (!begin_column(t, s, &states[c], memory)) return 0;
+        done = fill_column(t, s, &states[c], c, 0, to, memory);
+      }
+      if (done < 0) return 0;
+    }
+  }
+  for (uint32_t c = 0; c < t->n_columns; c++) {
+    glyd_record_source *const s = &t->columns[c];
+    if (s->c.kind == GLYD_RECORD_DICT && !end_dictionary(t, s, memory)) return 0;
+    if (s->c.kind == GLYD_RECORD_INT || s->c.kind == GLYD_RECORD_DATE) end_values(t, s, &states[c]);
+    if (s->c.exceptions == 0) s->null = NULL;
+  }
+  return 1;
+}

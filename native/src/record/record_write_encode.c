@@ -1,0 +1,291 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ */
+#include "record/record_write_encode.h"
+
+#include <stdlib.h>
+
+#define PAIR_SLOTS (1u << 17)
+
+GLYD_INLINE uint32_t zigzag(uint32_t v) { return v << 1 ^ (0u - (v >> 31)); }
+
+GLYD_INLINE uint32_t wrap_clock(uint32_t v) {
+  int32_t t = (int32_t)v;
+  t += t < 0 ? 1440 : 0;
+  t -= t >= 1440 ? 1440 : 0;
+  t -= t >= 1440 ? 1440 : 0;
+  return (uint32_t)t;
+}
+
+GLYD_INLINE uint32_t difference(int clock, uint32_t v, uint32_t p) {
+  if (!clock) return v - p;
+  int32_t d = (int32_t)(v - wrap_clock(p));
+  d += d < -720 ? 1440 : 0;
+  d -= d >= 720 ? 1440 : 0;
+  return (uint32_t)d;
+}
+
+static int is_null(const glyd_record_source *s, uint32_t r) { return s->null && (s->null[r >> 3] >> (r & 7) & 1); }
+
+GLYD_INLINE uint32_t key_of(const glyd_record_source_table *t, const glyd_record_column *m, uint32_t r) {
+  const uint32_t a = (uint32_t)t->columns[m->j].v[r];
+  return m->k < 0 ? a : a * (t->columns[m->k].c.range + 1) + (uint32_t)t->columns[m->k].v[r];
+}
+
+static uint32_t keys_of(const glyd_record_source_table *t, const glyd_record_column *m) {
+  const uint32_t a = t->columns[m->j].c.range + 1;
+  return m->k < 0 ? a : a * (t->columns[m->k].c.range + 1);
+}
+
+static int compare_u64(const void *a, const void *b) {
+  const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return x < y ? -1 : x > y;
+}
+
+/* Ranks of values within keys, the most common first. 0: too many pairs; -1: memory. */
+static int make_ranks(const glyd_record_source_table *t, glyd_record_source *s, glyd_record_memory *memory) {
+  const uint32_t keys = keys_of(t, &s->c), n = t->n_rows;
+  s->keys = keys;
+  s->starts = glyd_record_memory_get(memory, (uint64_t)keys + 1, sizeof *s->starts);
+  s->pairs = glyd_record_memory_get(memory, GLYD_RECORD_PAIRS_MAX, sizeof *s->pairs);
+  uint8_t *const before = memory->at;
+  uint64_t *const pair = glyd_record_memory_get(memory, PAIR_SLOTS, sizeof *pair);
+  uint32_t *const count = glyd_record_memory_get(memory, PAIR_SLOTS, sizeof *count);
+  uint64_t *const order = glyd_record_memory_get(memory, GLYD_RECORD_PAIRS_MAX, sizeof *order);
+  if (!s->starts || !s->pairs || !pair || !count || !order) return -1;
+  memset(count, 0, PAIR_SLOTS * sizeof *count);
+  uint32_t pairs = 0;
+  for (uint32_t r = 0; r < n; r++) {
+    if (r > 0 && is_null(s, r)) s->v[r] = s->v[r - 1];
+    const uint64_t p = (uint64_t)key_of(t, &s->c, r) << 16 | (uint32_t)s->v[r];
+    uint32_t x = (uint32_t)(p * 0x9E3779B97F4A7C15u >> 47);
+    while (count[x] && pair[x] != p) x = (x + 1) & (PAIR_SLOTS - 1);
+    if (count[x] == 0) {
+      if (++pairs > 60000) return 0;
+      pair[x] = p;
+    }
+    count[x]++;
+    s->z[r] = x;
+  }
+  uint32_t m = 0;
+  /* by key, falling count, value: the slot's place in the table depends on the rows' order */
+  for (uint32_t x = 0; x < PAIR_SLOTS; x++) {
+    if (!count[x]) continue;
+    const uint64_t most = 0x3FFFFFF, c = count[x] < most ? count[x] : most;
+    order[m++] = (pair[x] >> 16) << 44 | (most - c) << 17 | x;
+  }
+  qsort(order, m, sizeof *order, compare_u64);
+  memset(s->starts, 0, ((size_t)keys + 1) * sizeof *s->starts);
+  uint32_t rank = 0;
+  uint64_t last = UINT64_MAX;
+  for (uint32_t i = 0; i < m; i++) {
+    const uint32_t x = (uint32_t)order[i] & (PAIR_SLOTS - 1);
+    const uint64_t key = pair[x] >> 16;
+    rank = key == last ? rank + 1 : 0;
+    last = key;
+    s->pairs[i] = (uint16_t)pair[x];
+    s->starts[key + 1]++;
+    count[x] = rank;
+  }
+  for (uint32_t i = 0; i < keys; i++) s->starts[i + 1] += s->starts[i];
+  for (uint32_t r = 0; r < n; r++) s->z[r] = count[s->z[r]];
+  memory->at = before;
+  return 1;
+}
+
+/* z and, where there is no value, v. */
+static void make_residuals(const glyd_record_source_table *t, glyd_record_source *s, int32_t *last) {
+  const glyd_record_column *const m = &s->c;
+  const uint32_t n = t->n_rows;
+  int32_t *const v = s->v;
+  const int ids = m->kind == GLYD_RECORD_DICT || m->kind == GLYD_RECORD_TEXT;
+  if (ids && m->pred == GLYD_PRED_ZERO) {
+    for (uint32_t r = 0; r < n; r++) s->z[r] = (uint32_t)v[r];
+    return;
+  }
+  const int clock = m->kind == GLYD_RECORD_INT && m->format == GLYD_RECORD_CLOCK;
+  const int32_t *const a = m->j >= 0 ? t->columns[m->j].v : v, *const b = m->k >= 0 ? t->columns[m->k].v : v;
+  uint32_t before = 0, before2 = 0, a_before = 0;
+  for (uint32_t r = 0; r < n; r++) {
+    uint32_t p = 0, key = 0;
+    switch (m->pred) {
+    case GLYD_PRED_PREVIOUS: p = before; break;
+    case GLYD_PRED_LINEAR: p = 2 * before - before2; break;
+    case GLYD_PRED_COLUMN: p = (uint32_t)a[r] + m->adjust; break;
+    case GLYD_PRED_DELTA: p = before + (uint32_t)a[r] - a_before; break;
+    case GLYD_PRED_SUM: p = (uint32_t)a[r] + (uint32_t)b[r] + m->adjust; break;
+    case GLYD_PRED_DIFFERENCE: p = (uint32_t)a[r] - (uint32_t)b[r] + m->adjust; break;
+    case GLYD_PRED_LAST:
+    case GLYD_PRED_SAME:
+      key = key_of(t, m, r);
+      p = (uint32_t)last[key];
+      break;
+    default: break;
+    }
+    if (is_null(s, r)) {
+      const uint32_t w = clock ? wrap_clock(p) : p;
+      v[r] = w <= m->range ? (int32_t)w : (int32_t)w < 0 ? 0 : (int32_t)m->range;
+    }
+    const uint32_t x = (uint32_t)v[r];
+    if (m->pred >= GLYD_PRED_LAST) last[key] = v[r];
+    s->z[r] = m->pred == GLYD_PRED_SAME ? (x == p ? 0 : x + 1) : zigzag(difference(clock, x, p));
+    before2 = before;
+    before = x;
+    a_before = (uint32_t)a[r];
+  }
+}
+
+/* One plane with escapes from 255 on, or two with escapes from 65535 on? */
+static uint8_t choose_wide(const uint32_t *z, uint32_t n) {
+  uint32_t large = 0;
+  for (uint32_t r = 0; r < n; r++) large += z[r] >= GLYD_RECORD_ESCAPE1;
+  return large > n / 96 + 4;
+}
+
+int glyd_record_transform(glyd_record_source_table *t, glyd_record_memory *memory) {
+  for (uint32_t i = 0; i < t->n_columns; i++) {
+    glyd_record_source *const s = &t->columns[t->order[i]];
+    s->z = glyd_record_memory_get(memory, (uint64_t)t->n_rows + 16, sizeof *s->z);
+    if (!s->z) return 0;
+    if (s->c.pred == GLYD_PRED_RANK) {
+      uint8_t *const before = memory->at;
+      const int done = make_ranks(t, s, memory);
+      if (done < 0) return 0;
+      if (done == 0) {
+        memory->at = before;
+        s->c.pred = GLYD_PRED_ZERO;
+        s->c.j = s->c.k = -1;
+      }
+    }
+    if (s->c.pred != GLYD_PRED_RANK) {
+      uint8_t *const before = memory->at;
+      int32_t *last = NULL;
+      if (s->c.pred >= GLYD_PRED_LAST) {
+        const uint32_t keys = keys_of(t, &s->c);
+        last = glyd_record_memory_get(memory, keys, sizeof *last);
+        if (!last) return 0;
+        memset(last, 0, keys * sizeof *last);
+      }
+      make_residuals(t, s, last);
+      memory->at = before;
+    }
+    s->c.wide = s->c.pred != GLYD_PRED_SAME && choose_wide(s->z, t->n_rows);
+  }
+  return 1;
+}
+
+unsigned glyd_record_column_streams(const glyd_record_column *c) {
+  unsigned n = c->exceptions > 0 ? 1u + (c->exceptions > 1) : 0;
+  const unsigned high = c->range > 255;
+  if (c->pred == GLYD_PRED_SAME) return n + 2 + high;
+  if (c->pred == GLYD_PRED_RANK) n += 3 + high;
+  return n + 2 + c->wide + (c->kind == GLYD_RECORD_TEXT);
+}
+
+int glyd_record_put(glyd_record_writer *w, const uint8_t *data, size_t n) {
+  w->decoder += GLYD_RECORD_ALIGN(n + GLYD_RECORD_PAD);
+  if (n > w->longest) w->longest = n;
+  return w->sink(w->arg, data, n);
+}
+
+static int put_exceptions(glyd_record_writer *w, const glyd_record_source_table *t, const glyd_record_source *s) {
+  const uint32_t n = t->n_rows, bytes = (n + 7) / 8;
+  if (s->c.mask >= 0) {
+    const uint8_t *const other = t->columns[s->c.mask].null;
+    for (uint32_t i = 0; i < bytes; i++) w->low[i] = s->null[i] ^ other[i];
+    w->decoder += bytes + 2 * GLYD_RECORD_PAD;
+  } else {
+    memcpy(w->low, s->null, bytes);
+  }
+  if (!glyd_record_put(w, w->low, bytes)) return 0;
+  return s->c.exceptions == 1 || glyd_record_put(w, s->null_id, s->n_null);
+}
+
+static int put_same(glyd_record_writer *w, const glyd_record_source *s, uint32_t n) {
+  uint32_t misses = 0;
+  memset(w->bytes, 0, n / 8 + 1);
+  for (uint32_t r = 0; r < n; r++) {
+    if (!s->z[r]) continue;
+    const uint32_t x = s->z[r] - 1;
+    w->bytes[r >> 3] |= (uint8_t)(1u << (r & 7));
+    w->low[misses] = (uint8_t)x;
+    w->high[misses++] = (uint8_t)(x >> 8);
+  }
+  if (!glyd_record_put(w, w->bytes, (n + 7) / 8) || !glyd_record_put(w, w->low, misses)) return 0;
+  if (s->c.range > 255) return glyd_record_put(w, w->high, misses);
+  w->decoder += misses + 2 * GLYD_RECORD_PAD;
+  return 1;
+}
+
+static int put_pairs(glyd_record_writer *w, const glyd_record_source *s, glyd_record_memory *memory) {
+  uint8_t *const before = memory->at;
+  const uint32_t pairs = s->starts[s->keys], n = s->keys > pairs ? s->keys : pairs;
+  uint8_t *const low = glyd_record_memory_get(memory, n, 1), *const high = glyd_record_memory_get(memory, n, 1);
+  if (!low || !high) return 0;
+  for (uint32_t i = 0; i < s->keys; i++) {
+    const uint32_t count = s->starts[i + 1] - s->starts[i];
+    low[i] = (uint8_t)count;
+    high[i] = (uint8_t)(count >> 8);
+  }
+  if (!glyd_record_put(w, low, s->keys) || !glyd_record_put(w, high, s->keys)) return 0;
+  for (uint32_t i = 0; i < pairs; i++) {
+    low[i] = (uint8_t)s->pairs[i];
+    high[i] = (uint8_t)(s->pairs[i] >> 8);
+  }
+  if (!glyd_record_put(w, low, pairs) || (s->c.range > 255 && !glyd_record_put(w, high, pairs))) return 0;
+  memory->at = before;
+  return 1;
+}
+
+static int put_residuals(glyd_record_writer *w, const glyd_record_source *s, uint32_t n) {
+  const uint32_t limit = s->c.wide ? GLYD_RECORD_ESCAPE2 : GLYD_RECORD_ESCAPE1;
+  uint32_t escapes = 0;
+  for (uint32_t r = 0; r < n; r++) {
+    const uint32_t z = s->z[r] < limit ? s->z[r] : limit;
+    w->low[r] = (uint8_t)z;
+    w->high[r] = (uint8_t)(z >> 8);
+    escapes += s->z[r] >= limit;
+  }
+  uint32_t e = 0;
+  for (uint32_t r = 0; r < n; r++) {
+    if (s->z[r] < limit) continue;
+    for (uint32_t k = 0; k < 4; k++) w->bytes[e + k * (size_t)escapes] = (uint8_t)(s->z[r] >> (8 * k));
+    e++;
+  }
+  return glyd_record_put(w, w->low, n) && (!s->c.wide || glyd_record_put(w, w->high, n)) &&
+         glyd_record_put(w, w->bytes, 4 * (size_t)escapes);
+}
+
+static int put_text(glyd_record_writer *w, const glyd_record_source_table *t, uint32_t slot,
+                    glyd_record_memory *memory) {
+  uint8_t *const before = memory->at;
+  uint64_t sum = 0;
+  for (uint32_t r = 0; r < t->n_rows; r++) sum += glyd_record_source_field(t, slot, r).len;
+  uint8_t *const text = glyd_record_memory_get(memory, sum + 1, 1);
+  if (!text) return 0;
+  uint64_t at = 0;
+  for (uint32_t r = 0; r < t->n_rows; r++) {
+    const glyd_record_span f = glyd_record_source_field(t, slot, r);
+    memcpy(text + at, t->rows->in + f.at, f.len);
+    at += f.len;
+  }
+  const int done = glyd_record_put(w, text, (size_t)sum);
+  memory->at = before;
+  return done;
+}
+
+int glyd_record_put_columns(glyd_record_writer *w, const glyd_record_source_table *t, glyd_record_memory *memory) {
+  for (uint32_t i = 0; i < t->n_columns; i++) {
+    const uint32_t c = t->order[i];
+    const glyd_record_source *const s = &t->columns[c];
+    if (s->c.exceptions > 0 && !put_exceptions(w, t, s)) return 0;
+    if (s->c.pred == GLYD_PRED_SAME) {
+      if (!put_same(w, s, t->n_rows)) return 0;
+      continue;
+    }
+    if (s->c.pred == GLYD_PRED_RANK && !put_pairs(w, s, memory)) return 0;
+    if (!put_residuals(w, s, t->n_rows)) return 0;
+    if (s->c.kind == GLYD_RECORD_TEXT && !put_text(w, t, c, memory)) return 0;
+  }
+  return 1;
+}

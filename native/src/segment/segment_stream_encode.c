@@ -1,0 +1,124 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ */
+#include "segment/segment_stream_encode.h"
+
+#include "common/mem.h"
+#include "huffman/huffman_encode.h"
+#include "segment/segment_stream_common.h"
+
+#define MASK_FROM 64u  /* bytes from which a mask is tried */
+#define LZ_FROM 32u    /* and matches */
+
+/* A stream's planes, its masked form (half the bytes at most, thrice) and its matches. */
+uint64_t glyd_segment_stream_scratch(uint64_t n) { return 4 * n + 65536; }
+
+/* Planes of n bytes, all but the last of GLYD_STREAM_PLANE. out has room for n + n / 1024 + 64. */
+static uint8_t *put_planes(const glyd_stream_writer *w, uint8_t *out, const uint8_t *in, size_t n) {
+  glyd_huffman_code last;
+  last.valid = 0;
+  for (size_t at = 0; at < n;) {
+    const size_t size = n - at < GLYD_STREAM_PLANE ? n - at : GLYD_STREAM_PLANE;
+    out = glyd_huffman_encode_plane(w->config->cpu, out, in + at, size, NULL, &last);
+    at += size;
+  }
+  return out;
+}
+
+static size_t planes_bound(size_t n) { return n + n / 1024 + 64; }
+
+static uint8_t *put_any(glyd_stream_writer *w, uint8_t *out, const uint8_t *in, size_t n, unsigned depth);
+
+/* Room for the bytes of the stream in the scratch memory. */
+static uint8_t *scratch(glyd_stream_writer *w, size_t n) {
+  if (n > (size_t)(w->scratch_end - w->scratch)) return NULL;
+  uint8_t *const p = w->scratch;
+  w->scratch += n;
+  return p;
+}
+
+/* The masked form at out; NULL: it is not worth trying. */
+static uint8_t *put_masked(glyd_stream_writer *w, uint8_t *out, const uint8_t *in, size_t n, unsigned depth) {
+  if (n < MASK_FROM || depth == GLYD_STREAM_DEPTH) return NULL;
+  uint32_t counts[256] = {0};
+  for (size_t at = 0; at < n;) {
+    uint32_t some[256];
+    const size_t size = n - at < GLYD_STREAM_PLANE ? n - at : GLYD_STREAM_PLANE;
+    glyd_huffman_count(in + at, size, some);
+    for (unsigned i = 0; i < 256; i++) counts[i] += some[i];
+    at += size;
+  }
+  unsigned common = 0;
+  for (unsigned i = 1; i < 256; i++)
+    if (counts[i] > counts[common]) common = i;
+  if (counts[common] <= n / 2 + n / 20 || counts[common] == n) return NULL;
+  const size_t mask_size = (n + 7) / 8;
+  uint8_t *const mask = scratch(w, mask_size + 8), *const rest = scratch(w, n - counts[common] + 8);
+  if (!mask || !rest) return NULL;
+  memset(mask, 0, mask_size);
+  size_t k = 0;
+  for (size_t i = 0; i < n; i++) {
+    const uint8_t differs = in[i] != common;
+    mask[i >> 3] |= (uint8_t)(differs << (i & 7));
+    rest[k] = in[i];
+    k += differs;
+  }
+  out = glyd_put_varint(out, (uint64_t)n << 2 | GLYD_STREAM_MASKED);
+  *out++ = (uint8_t)common;
+  out = put_any(w, out, mask, mask_size, depth + 1);
+  return out ? put_any(w, out, rest, k, depth + 1) : NULL;
+}
+
+/* The stream's shortest form at out, which has room for planes_bound(n) + 16. NULL: no scratch memory. */
+static uint8_t *put_any(glyd_stream_writer *w, uint8_t *out, const uint8_t *in, size_t n, unsigned depth) {
+  if (n == 0) {
+    *out = 0;
+    return out + 1;
+  }
+  uint8_t *end = glyd_put_varint(out, (uint64_t)n << 2 | GLYD_STREAM_PLANES);
+  end = put_planes(w, end, in, n);
+  uint8_t *const before = w->scratch;
+  const int fill = n == 1 || memcmp(in, in + 1, n - 1) == 0;
+  if (!fill && (size_t)(end - out) > 24) {
+    uint8_t *const other = scratch(w, 2 * planes_bound(n) + 128);
+    if (!other) return NULL;
+    uint8_t *const masked = put_masked(w, other, in, n, depth);
+    if (masked && masked - other < end - out) {
+      memcpy(out, other, (size_t)(masked - other));
+      end = out + (masked - other);
+    }
+    if (n >= LZ_FROM && n <= w->config->segment_size) {
+      size_t size;
+      const size_t room = (size_t)(end - out);
+      uint8_t *p = glyd_put_varint(other, (uint64_t)n << 2 | GLYD_STREAM_LZ);
+      uint8_t *const body = p + 5;
+      if (glyd_lz_encode(w->config, w->lz, in, n, body, room, &size) == GLYD_OK) {
+        p = glyd_put_varint(p, size);
+        if ((size_t)(p - other) + size < room) {
+          memcpy(out, other, (size_t)(p - other));
+          memmove(out + (p - other), body, size);
+          end = out + (p - other) + size;
+        }
+      }
+    }
+  }
+  w->scratch = before;
+  return end;
+}
+
+int glyd_segment_stream_encode(glyd_stream_writer *w, const uint8_t *in, size_t n) {
+  if (planes_bound(n) + 16 <= (size_t)(w->end - w->at)) {
+    uint8_t *const p = put_any(w, w->at, in, n, 0);
+    if (p) w->at = p;
+    return p != NULL;
+  }
+  uint8_t *const before = w->scratch;
+  uint8_t *const whole = scratch(w, planes_bound(n) + 16);
+  if (!whole) return 0;
+  uint8_t *const p = put_any(w, whole, in, n, 0);
+  w->scratch = before;
+  if (!p || p - whole > w->end - w->at) return 0;
+  memcpy(w->at, whole, (size_t)(p - whole));
+  w->at += p - whole;
+  return 1;
+}
