@@ -36,10 +36,12 @@
 #define GLYD_KIND_RAW 1
 #define GLYD_KIND_FILL 2
 #define GLYD_KIND_LZ 3
+#define GLYD_KIND_RECORD 4
 #define GLYD_KIND_BASE 5
 
 /* extension records; odd ones are required */
 #define GLYD_RECORD_BASE 1
+#define GLYD_RECORD_RECORDS 5 /* no data: the frame may have segments of kind 4 */
 #define GLYD_RECORD_BASE_MAX 26 /* bytes: id 16, size of the base as a varint */
 #define GLYD_KIND_WEIGHTS 6
 

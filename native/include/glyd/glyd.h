@@ -69,6 +69,11 @@ typedef struct glyd_allocator {
 #define GLYD_CPU_CHOICE_SCALAR 1
 #define GLYD_CPU_CHOICE_AVX2 2
 
+/* Whether tables and logs are stored as columns. */
+#define GLYD_RECORDS_OFF 0
+#define GLYD_RECORDS_ON 1
+#define GLYD_RECORDS_AUTO 2 /* in one call: if the first segment looks like one; else as ON */
+
 /* Older content that frames are stored against: glyd/base.h. */
 typedef struct glyd_base glyd_base;
 /* When tensors and other arrays of numbers are split into their fields. */
@@ -81,7 +86,8 @@ typedef struct glyd_params {
   int threads;              /* worker threads; 1 none extra, 0 one a core */
   int checksum;             /* 0 leaves the segment checks out */
   int long_distance;        /* 1: matches reach over a 128 MiB segment (level max) */
-  uint64_t segment_size;    /* content bytes a segment, 2^10 … 2^30; 0: 4 MiB (max: 8, base: 16) or less, balanced */
+  int records;              /* GLYD_RECORDS_*: tables and logs as columns, where that takes fewer bytes */
+  uint64_t segment_size;    /* content bytes a segment, 2^10 … 2^30; 0: 4 MiB (max: 8, base, records: 16) or less */
   uint64_t content_size;    /* streaming only: exact total, or GLYD_SIZE_UNKNOWN */
   int weights;              /* GLYD_WEIGHTS_* */
   int cpu;                  /* GLYD_CPU_CHOICE_*: which code variants (for tests; same bytes) */
@@ -150,6 +156,7 @@ typedef struct glyd_frame_info {
   int level;               /* informational */
   int check;               /* GLYD_CHECK_* */
   int has_trailer;
+  int has_records;     /* 1: segments may be records, which take more memory to read */
   int has_base;        /* 1: the frame is stored against the base that the next two fields name */
   uint8_t base_id[16]; /* XXH3-128 in canonical order, see glyd/base.h */
   uint64_t base_size;

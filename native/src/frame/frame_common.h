@@ -11,6 +11,7 @@
 
 #include "common/mem.h"
 #include "glyd/glyd.h"
+#include "record/record_common.h"
 
 /* A payload may exceed its content by this much (docs/format.md). */
 #define GLYD_PAYLOAD_SLACK 4096u
@@ -43,10 +44,12 @@ static inline uint64_t glyd_frame_content_max(unsigned segment_log, uint64_t con
 static inline uint64_t glyd_frame_memory_value(unsigned code) { return (uint64_t)(8 + code % 8) << (code / 8 + 10); }
 
 /* The memory code of a frame: the smallest that covers one segment and 1 MiB,
- * and with a base the copies of a segment. */
-static inline unsigned glyd_frame_memory_code(unsigned segment_log, uint64_t content_size, int has_base) {
+ * with a base the copies of a segment, with records what rebuilding them takes. */
+static inline unsigned glyd_frame_memory_code(unsigned segment_log, uint64_t content_size, int has_base,
+                                              int has_records) {
   const uint64_t content = glyd_frame_content_max(segment_log, content_size);
-  const uint64_t need = (has_base ? 3 : 2) * content + GLYD_PAYLOAD_SLACK + (1u << 20);
+  uint64_t need = (has_base ? 3 : 2) * content + GLYD_PAYLOAD_SLACK + (1u << 20);
+  if (has_records) need += glyd_record_decode_memory(content);
   unsigned code = 0;
   while (glyd_frame_memory_value(code) < need) code++;
   return code;

@@ -248,9 +248,8 @@ static int worker_count(const job *j, int threads) {
       return 1; /* the only segment */
   }
   /* What the largest segment of the first frame takes: later frames may fail for want of memory. */
-  const int kind = info.has_base ? GLYD_KIND_BASE : GLYD_KIND_LZ;
   const uint64_t content = info.content_size < info.segment_size ? info.content_size : info.segment_size;
-  const uint64_t workspace = glyd_segment_decode_workspace(kind, content) + GLYD_ALLOC_OVERHEAD;
+  const uint64_t workspace = glyd_segment_decode_workspace_max(&info, content) + GLYD_ALLOC_OVERHEAD;
   const uint64_t affordable = j->c.progress.limits.max_memory / workspace;
   if (affordable < (uint64_t)n) n = affordable > 1 ? (int)affordable : 1;
   return n;

@@ -33,6 +33,7 @@ typedef struct glyd_extension_reader {
   uint8_t base[GLYD_RECORD_BASE_MAX]; /* data of the base record, if there is one */
   uint32_t base_size;
   int has_base;
+  int has_records;
   uint64_t value; /* of the varint being read */
   uint64_t skip;  /* bytes left of the record's data */
   uint64_t type;

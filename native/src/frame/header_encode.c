@@ -14,22 +14,30 @@ size_t glyd_header_encode_frame(const glyd_plan *plan, uint8_t *out) {
   unsigned flags = (unsigned)plan->check;
   if (known) flags |= GLYD_FLAG_CONTENT_SIZE;
   if (plan->has_trailer) flags |= GLYD_FLAG_TRAILER;
-  if (plan->base) flags |= GLYD_FLAG_EXTENSIONS;
+  if (plan->base || plan->records) flags |= GLYD_FLAG_EXTENSIONS;
   glyd_store32(out, GLYD_FRAME_MAGIC);
   out[4] = GLYD_FORMAT_VERSION;
   out[5] = (uint8_t)flags;
   out[6] = (uint8_t)plan->level;
   out[7] = (uint8_t)plan->segment_log;
-  out[8] = (uint8_t)glyd_frame_memory_code(plan->segment_log, plan->content_size, plan->base != NULL);
+  out[8] = (uint8_t)glyd_frame_memory_code(plan->segment_log, plan->content_size, plan->base != NULL, plan->records);
   uint8_t *p = out + 9;
   if (known) p = glyd_put_varint(p, plan->content_size);
-  if (plan->base) {
-    uint8_t *const record = p + 3; /* after three lengths and types below 128 */
-    memcpy(record, plan->base->id, GLYD_BASE_ID_SIZE);
-    uint8_t *const end = glyd_put_varint(record + GLYD_BASE_ID_SIZE, plan->base->size);
+  if (plan->base || plan->records) { /* all lengths and types are below 128 */
+    uint8_t *end = p + 1;
+    if (plan->base) {
+      uint8_t *const record = end + 2;
+      memcpy(record, plan->base->id, GLYD_BASE_ID_SIZE);
+      end[0] = GLYD_RECORD_BASE;
+      uint8_t *const after = glyd_put_varint(record + GLYD_BASE_ID_SIZE, plan->base->size);
+      end[1] = (uint8_t)(after - record);
+      end = after;
+    }
+    if (plan->records) {
+      *end++ = GLYD_RECORD_RECORDS;
+      *end++ = 0;
+    }
     p[0] = (uint8_t)(end - p - 1);
-    p[1] = GLYD_RECORD_BASE;
-    p[2] = (uint8_t)(end - record);
     p = end;
   }
   const size_t n = (size_t)(p - out);

@@ -9,6 +9,7 @@
 #include "common/thread.h"
 #include "fields/fields_choose_encode.h"
 #include "frame/frame_common.h"
+#include "record/record_rows_encode.h"
 
 #define SEGMENT_GRAIN ((uint64_t)4 << 10)
 #define BALANCED_MAX ((uint64_t)128 << 20) /* with 33 segments one too many costs two threads 3% */
@@ -18,6 +19,7 @@ static int params_valid(const glyd_params *params) {
   if (params->threads < 0 || params->cpu < GLYD_CPU_CHOICE_BEST || params->cpu > GLYD_CPU_CHOICE_AVX2) return 0;
   if ((params->checksum & ~1) || (params->long_distance & ~1)) return 0;
   if (params->weights < GLYD_WEIGHTS_OFF || params->weights > GLYD_WEIGHTS_ON) return 0;
+  if (params->records < GLYD_RECORDS_OFF || params->records > GLYD_RECORDS_AUTO) return 0;
   if (params->long_distance && params->level != GLYD_LEVEL_MAX) return 0;
   const uint64_t size = params->segment_size;
   if (size != 0 && (size < (1u << GLYD_SEGMENT_LOG_MIN) || size > (1u << GLYD_SEGMENT_LOG_MAX))) return 0;
@@ -48,6 +50,7 @@ glyd_status glyd_plan_encode(glyd_plan *plan, const glyd_params *params, uint64_
   if (segment == 0) {
     segment = params->long_distance             ? GLYD_SEGMENT_SIZE_LONG
               : params->base                    ? GLYD_SEGMENT_SIZE_BASE
+              : params->records                 ? GLYD_SEGMENT_SIZE_RECORDS
               : params->level == GLYD_LEVEL_MAX ? GLYD_SEGMENT_SIZE_MAX
                                                 : GLYD_SEGMENT_SIZE_DEFAULT;
   }
@@ -65,6 +68,7 @@ glyd_status glyd_plan_encode(glyd_plan *plan, const glyd_params *params, uint64_
       .segment_size = segment,
       .content_size = content_size,
       .base = params->base,
+      .records = params->records != GLYD_RECORDS_OFF,
       .lz = {.level = params->level,
              .long_distance = params->long_distance,
              .segment_size = content_size < segment ? content_size : segment,
@@ -79,4 +83,16 @@ void glyd_plan_encode_weights(glyd_plan *plan, const uint8_t *in, size_t len) {
   /* one segment is all that a stream has at hand */
   const size_t first = len < plan->segment_size ? len : (size_t)plan->segment_size;
   plan->weights = glyd_fields_sniff(in, first) ? GLYD_WEIGHTS_ON : GLYD_WEIGHTS_OFF;
+}
+
+void glyd_plan_encode_content(glyd_plan *plan, const glyd_params *params, const uint8_t *in, size_t len) {
+  if (!plan->records) return;
+  const int one = len <= plan->segment_size;
+  if (!one && params->records != GLYD_RECORDS_AUTO) return;
+  const size_t first = one ? len : (size_t)plan->segment_size;
+  uint8_t separator;
+  if (first <= UINT32_MAX && glyd_record_detect(in, (uint32_t)first, &separator) != GLYD_SHAPE_NONE) return;
+  glyd_params without = *params;
+  without.records = GLYD_RECORDS_OFF;
+  (void)glyd_plan_encode(plan, &without, len);
 }

@@ -14,6 +14,7 @@
 #define GLYD_SEGMENT_SIZE_DEFAULT ((uint64_t)4 << 20)
 #define GLYD_SEGMENT_SIZE_MAX ((uint64_t)8 << 20)   /* of level max: fewer bytes lost at borders */
 #define GLYD_SEGMENT_SIZE_BASE ((uint64_t)16 << 20) /* most of a segment is copies, which cost no memory */
+#define GLYD_SEGMENT_SIZE_RECORDS ((uint64_t)16 << 20) /* what a segment says of its columns is shared by more rows */
 #define GLYD_SEGMENT_SIZE_LONG ((uint64_t)128 << 20)
 #define GLYD_SMALL_CONTENT ((uint64_t)64 << 10) /* up to here a known size makes checks short */
 
@@ -27,6 +28,7 @@ typedef struct glyd_plan {
   uint64_t segment_size; /* content bytes of every segment but the last and those before a flush */
   uint64_t content_size; /* or GLYD_SIZE_UNKNOWN */
   const glyd_base *base; /* or NULL */
+  int records;           /* segments may be records */
   glyd_lz_config lz;
   glyd_allocator allocator;
 } glyd_plan;
@@ -37,5 +39,8 @@ glyd_status glyd_plan_encode(glyd_plan *plan, const glyd_params *params, uint64_
 /* Decide plan->weights, if it is AUTO, from the first bytes of the content: in
  * holds all of it, or at least the first segment. */
 void glyd_plan_encode_weights(glyd_plan *plan, const uint8_t *in, size_t len);
+
+/* Leave records out where the content, all of it in one place, cannot gain by them. */
+void glyd_plan_encode_content(glyd_plan *plan, const glyd_params *params, const uint8_t *in, size_t len);
 
 #endif

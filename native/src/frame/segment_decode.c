@@ -8,12 +8,25 @@
 #include "common/mem.h"
 #include "frame/frame_common.h"
 #include "segment/segment_base_decode.h"
+#include "segment/segment_record_decode.h"
 #include "segment/segment_weights_decode.h"
 
 /* LZ and weights: one size, as a workspace serves segment after segment. */
 uint64_t glyd_segment_decode_workspace(int kind, uint64_t content_size) {
   if (kind == GLYD_KIND_BASE) return glyd_segment_base_decode_workspace(content_size);
+  if (kind == GLYD_KIND_RECORD) return glyd_segment_record_decode_workspace(content_size);
   return kind == GLYD_KIND_LZ || kind == GLYD_KIND_WEIGHTS ? glyd_segment_weights_decode_workspace() : 0;
+}
+
+uint64_t glyd_segment_decode_workspace_max(const glyd_frame_info *frame, uint64_t content_size) {
+  uint64_t most = glyd_segment_decode_workspace(GLYD_KIND_LZ, content_size);
+  const int kinds[2] = {frame->has_base ? GLYD_KIND_BASE : GLYD_KIND_LZ,
+                        frame->has_records ? GLYD_KIND_RECORD : GLYD_KIND_LZ};
+  for (unsigned i = 0; i < 2; i++) {
+    const uint64_t n = glyd_segment_decode_workspace(kinds[i], content_size);
+    if (n > most) most = n;
+  }
+  return most;
 }
 
 static uint64_t id_start(const uint8_t *id) { return __builtin_bswap64(glyd_load64(id)); }
@@ -54,6 +67,9 @@ glyd_status glyd_segment_decode(unsigned cpu, void *workspace, const glyd_base *
   case GLYD_KIND_FILL: fill(out, payload[0], len, pass); break;
   case GLYD_KIND_LZ:
     status = glyd_lz_decode(cpu, workspace, out, len, payload, (size_t)segment->payload_size, pass);
+    break;
+  case GLYD_KIND_RECORD:
+    status = glyd_segment_record_decode(cpu, workspace, out, len, payload, (size_t)segment->payload_size);
     break;
   case GLYD_KIND_BASE:
     status = glyd_segment_base_decode(cpu, workspace, base, out, len, payload, (size_t)segment->payload_size);

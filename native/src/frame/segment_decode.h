@@ -14,6 +14,9 @@
 /* Bytes of workspace, aligned to 64, for segments of this kind and size; 0: none. */
 uint64_t glyd_segment_decode_workspace(int kind, uint64_t content_size);
 
+/* The most that any segment of the frame needs that has so much content. */
+uint64_t glyd_segment_decode_workspace_max(const glyd_frame_info *frame, uint64_t content_size);
+
 /* BASE_MISSING or BASE_WRONG unless base (may be NULL) is the one that the frame
  * names, if it names one. */
 glyd_status glyd_segment_decode_check_base(const glyd_frame_info *frame, const glyd_base *base, glyd_error *error);

@@ -9,13 +9,54 @@
 #include "frame/frame_common.h"
 #include "frame/header_encode.h"
 #include "segment/segment_base_encode.h"
+#include "segment/segment_record_encode.h"
 #include "segment/segment_weights_encode.h"
 
 uint64_t glyd_segment_encode_workspace(const glyd_plan *plan) {
   const uint64_t own = plan->weights == GLYD_WEIGHTS_OFF ? glyd_lz_encode_workspace(&plan->lz)
                                                          : glyd_segment_weights_encode_workspace(&plan->lz);
   const uint64_t base = plan->base ? glyd_segment_base_encode_workspace(&plan->lz) : 0;
-  return base > own ? base : own;
+  const uint64_t first = GLYD_RECORD_ALIGN(base > own ? base : own);
+  return plan->records ? first + glyd_segment_record_encode_workspace(&plan->lz) : first;
+}
+
+#define SAMPLE ((size_t)256 << 10)
+
+/* Are so many bytes surely fewer than an LZ segment takes? Judged by a part of
+ * the content, which on its own takes more than its share. */
+static glyd_status beats_lz(const glyd_plan *plan, void *workspace, const uint8_t *in, size_t len, uint8_t *scratch,
+                            size_t size, int *beats) {
+  size_t part;
+  *beats = 0;
+  if (len < 4 * SAMPLE) return GLYD_OK;
+  const glyd_status status = glyd_lz_encode(&plan->lz, workspace, in + (len - SAMPLE) / 2, SAMPLE, scratch, SAMPLE, &part);
+  if (status == GLYD_E_BUFFER) part = SAMPLE;
+  *beats = (uint64_t)size * 3 < (uint64_t)part * (len / SAMPLE);
+  return status == GLYD_E_BUFFER ? GLYD_OK : status;
+}
+
+/* The smaller of a record and an LZ segment; *size 0: it is not a record. */
+static glyd_status encode_record(const glyd_plan *plan, void *workspace, const uint8_t *in, size_t len,
+                                 uint8_t *payload, int *kind, size_t *size) {
+  uint8_t *const own = (uint8_t *)workspace + glyd_segment_encode_workspace(plan) -
+                       glyd_segment_record_encode_workspace(&plan->lz);
+  if (!glyd_segment_record_encode(&plan->lz, workspace, own, in, len, payload, len - 1, size)) {
+    *size = 0;
+    return GLYD_OK;
+  }
+  int beats;
+  glyd_status status = beats_lz(plan, workspace, in, len, own, *size, &beats);
+  *kind = GLYD_KIND_RECORD;
+  if (status || beats) return status;
+  size_t lz_size;
+  status = glyd_lz_encode(&plan->lz, workspace, in, len, own, *size, &lz_size);
+  if (status == GLYD_E_BUFFER) return GLYD_OK;
+  if (status == GLYD_OK && lz_size < *size) {
+    memcpy(payload, own, lz_size);
+    *kind = GLYD_KIND_LZ;
+    *size = lz_size;
+  }
+  return status;
 }
 
 /* Choose the kind and fill in payload (room for len bytes) and its size. pass
@@ -40,6 +81,10 @@ static glyd_status encode_payload(const glyd_plan *plan, void *workspace, const 
     const glyd_status tried = glyd_segment_weights_encode(&plan->lz, workspace, in, len, payload, len - 1, size);
     if (tried == GLYD_OK && *size > 0) return GLYD_OK;
     if (tried != GLYD_OK && tried != GLYD_E_BUFFER) return tried;
+  }
+  if (plan->records) {
+    const glyd_status status = encode_record(plan, workspace, in, len, payload, kind, size);
+    if (status || *size > 0) return status;
   }
   *kind = GLYD_KIND_LZ;
   const glyd_status status = glyd_lz_encode(&plan->lz, workspace, in, len, payload, len - 1, size);

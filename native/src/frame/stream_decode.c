@@ -106,7 +106,7 @@ static uint64_t memory_of(const glyd_frame_info *info, int slots, int active) {
   const uint64_t most = content_max(info);
   if (info->is_skippable || most == 0) return base;
   uint64_t one = most + GLYD_ALLOC_OVERHEAD;
-  const uint64_t workspace = glyd_segment_decode_workspace(info->has_base ? GLYD_KIND_BASE : GLYD_KIND_LZ, most);
+  const uint64_t workspace = glyd_segment_decode_workspace_max(info, most);
   if (workspace) one += workspace + GLYD_ALLOC_OVERHEAD;
   return base + payload_max(most) + GLYD_ALLOC_OVERHEAD + (uint64_t)active * one;
 }
@@ -238,7 +238,7 @@ static outcome begin_frame(glyd_dctx *c, const glyd_frame_info *info) {
   while (c->active > 1 && memory_of(info, c->threads, c->active) > most) c->active--;
   /* What a larger frame left behind must not add to what this one may use. */
   const uint64_t content = content_max(info);
-  const uint64_t workspace = glyd_segment_decode_workspace(info->has_base ? GLYD_KIND_BASE : GLYD_KIND_LZ, content);
+  const uint64_t workspace = glyd_segment_decode_workspace_max(info, content);
   if (c->payload_cap > payload_max(content)) free_payload(c);
   for (int i = 0; i < c->threads; i++) {
     if (c->slots[i].content_cap > content || i >= c->active) free_content(c, &c->slots[i]);

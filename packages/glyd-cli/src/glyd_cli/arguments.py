@@ -27,7 +27,6 @@ _LATER = {
     "--high": ("--high",),
     "--ultra": ("--ultra", "-19"),
     "--cold": ("--cold", "-C"),
-    "-r": ("-r", "--records"),
     "--base": ("--base",),
     "--dictionary": ("-D", "--dictionary"),
 }
@@ -75,6 +74,7 @@ class Options:
     output: str | None = None
     to_stdout: bool = False
     long: bool = False
+    records: bool = False
     threads: int = 0
     memory: int | None = None
     checksum: bool = True
@@ -179,6 +179,7 @@ def build_parser() -> argparse.ArgumentParser:
     ):
         add(*flags, dest="level", action="store_const", const=level)
     add("--long", action="store_true")
+    add("-r", "--records", action="store_true")
     add("-o", "--output", metavar="OUT")
     add("-c", "--stdout", dest="to_stdout", action="store_true")
     add("-k", "--keep", dest="remove", action="store_false")

@@ -42,7 +42,13 @@ def compress(source: Source, target: Target, options: Options, job: Job) -> tupl
     if small is None:
         return _compress_stream(source, target, options, job)
     frame = glyd.compress(
-        small, options.level, threads=1, checksum=options.checksum, long=options.long, weights=options.weights
+        small,
+        options.level,
+        threads=1,
+        checksum=options.checksum,
+        long=options.long,
+        records=options.records,
+        weights=options.weights,
     )
     job.advance(len(small))
     target.write(memoryview(frame))
@@ -55,6 +61,7 @@ def _compress_stream(source: Source, target: Target, options: Options, job: Job)
         threads=options.threads,
         checksum=options.checksum,
         long=options.long,
+        records=options.records,
         weights=options.weights,
     )
     size = source.nbytes or None  # files of /proc have content and the size 0

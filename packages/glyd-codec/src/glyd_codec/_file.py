@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
     from glyd_codec._base import BaseLike
-    from glyd_codec._params import Level, Limits, Weights
+    from glyd_codec._params import Level, Limits, Records, Weights
     from glyd_codec._source import Path
 
 _READ_BUFFER_NBYTES = 1 << 17
@@ -42,7 +42,7 @@ class GlydFile(io.BufferedIOBase):
     base
         What the frames are stored against, as for `compress` and `decompress`; kept in use
         until the object goes. `close` leaves it open.
-    level, checksum, long, segment_size, weights
+    level, checksum, long, records, segment_size, weights
         For writing, as for `compress`.
     threads
         Segments to compress or decode at once; 0: one a CPU, at most 8.
@@ -83,6 +83,7 @@ class GlydFile(io.BufferedIOBase):
         threads: int = 0,
         checksum: bool = True,
         long: bool = False,
+        records: Records = False,
         segment_size: int | None = None,
         weights: Weights = "auto",
         limits: Limits | None = None,
@@ -105,7 +106,7 @@ class GlydFile(io.BufferedIOBase):
                 base=base,
                 threads=threads,
                 checksum=checksum,
-                long=long,
+                long=long, records=records,
                 segment_size=segment_size,
                 weights=weights,
             )

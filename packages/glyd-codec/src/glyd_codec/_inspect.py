@@ -31,6 +31,7 @@ _KINDS = {
     lib.GLYD_KIND_RAW: "raw",
     lib.GLYD_KIND_FILL: "fill",
     lib.GLYD_KIND_LZ: "lz",
+    lib.GLYD_KIND_RECORD: "record",
     lib.GLYD_KIND_BASE: "base",
     lib.GLYD_KIND_WEIGHTS: "weights",
 }

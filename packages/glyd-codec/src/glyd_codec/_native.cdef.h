@@ -30,6 +30,7 @@
 #define GLYD_KIND_RAW ...
 #define GLYD_KIND_FILL ...
 #define GLYD_KIND_LZ ...
+#define GLYD_KIND_RECORD ...
 #define GLYD_KIND_BASE ...
 #define GLYD_KIND_WEIGHTS ...
 
@@ -80,6 +81,7 @@ typedef struct glyd_params {
   int threads;
   int checksum;
   int long_distance;
+  int records;
   uint64_t segment_size;
   uint64_t content_size;
   const glyd_base *base;
@@ -127,6 +129,7 @@ typedef struct glyd_frame_info {
   int level;
   int check;
   int has_trailer;
+  int has_records;
   int has_base;
   uint8_t base_id[16];
   uint64_t base_size;

@@ -36,6 +36,7 @@ class _Lib:
     GLYD_KIND_RAW: Final[int]
     GLYD_KIND_FILL: Final[int]
     GLYD_KIND_LZ: Final[int]
+    GLYD_KIND_RECORD: Final[int]
     GLYD_KIND_BASE: Final[int]
     GLYD_KIND_WEIGHTS: Final[int]
     GLYD_WEIGHTS_OFF: Final[int]

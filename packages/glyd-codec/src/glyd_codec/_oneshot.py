@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
     from glyd_codec._base import BaseLike
-    from glyd_codec._params import Level, Limits, Weights
+    from glyd_codec._params import Level, Limits, Records, Weights
 
 
 def compress(
@@ -30,6 +30,7 @@ def compress(
     threads: int = 0,
     checksum: bool = True,
     long: bool = False,
+    records: Records = False,
     segment_size: int | None = None,
     weights: Weights = "auto",
 ) -> bytes:
@@ -52,9 +53,14 @@ def compress(
     long
         Look for repeats as far back as 128 MiB (level "max" only). Reading the frame
         then takes 256 MiB a thread.
+    records
+        Store tables and logs as columns: CSV and its kin, JSON lines, SQL dumps, where that takes
+        fewer bytes. True: look at every segment; "auto": give it up when the first one is
+        nothing of the kind; False: don't. Bytes that fit no table are kept as they are.
+        Reading takes more memory, and a version of this library that knows records.
     segment_size
         Bytes of content that are coded, and later read, on their own: 2^10 … 2^30;
-        None: at most 4 MiB (level "max": 8 MiB; with a base: 16 MiB; with ``long``: 128 MiB), in pieces of equal size.
+        None: at most 4 MiB (level "max": 8 MiB; with a base or records: 16 MiB; with ``long``: 128 MiB), in pieces of equal size.
     weights
         Split numbers into their fields: "auto" in content that starts like a model
         (safetensors, GGUF, a file of PyTorch or NumPy), True wherever it gains, False never.
@@ -80,7 +86,7 @@ def compress(
     number = check_threads(threads)
     against = native_base(base, for_writing=True)
     params = native_params(
-        level, number, checksum=checksum, long=long, segment_size=segment_size, base=against, weights=weights
+        level, number, checksum=checksum, long=long, records=records, segment_size=segment_size, base=against, weights=weights
     )
     src = borrow(data)
     try:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import IO, Literal, TypeAlias
 
     from glyd_codec._base import BaseLike
-    from glyd_codec._params import Level, Limits, Weights
+    from glyd_codec._params import Level, Limits, Records, Weights
     from glyd_codec._source import Path
 
     _Binary: TypeAlias = Literal["r", "rb", "w", "wb", "x", "xb", "a", "ab"]
@@ -49,6 +49,7 @@ def open(  # noqa: A001
     threads: int = 0,
     checksum: bool = True,
     long: bool = False,
+    records: Records = False,
     segment_size: int | None = None,
     weights: Weights = "auto",
     limits: Limits | None = None,
@@ -66,6 +67,7 @@ def open(  # noqa: A001
     threads: int = 0,
     checksum: bool = True,
     long: bool = False,
+    records: Records = False,
     segment_size: int | None = None,
     weights: Weights = "auto",
     limits: Limits | None = None,
@@ -83,6 +85,7 @@ def open(  # noqa: A001
     threads: int = 0,
     checksum: bool = True,
     long: bool = False,
+    records: Records = False,
     segment_size: int | None = None,
     weights: Weights = "auto",
     limits: Limits | None = None,
@@ -99,6 +102,7 @@ def open(  # noqa: A001  the name that gzip, lzma and compression.zstd have made
     threads: int = 0,
     checksum: bool = True,
     long: bool = False,
+    records: Records = False,
     segment_size: int | None = None,
     weights: Weights = "auto",
     limits: Limits | None = None,
@@ -114,7 +118,7 @@ def open(  # noqa: A001  the name that gzip, lzma and compression.zstd have made
         Path, or binary file object.
     mode
         "r", "rb", "w", "wb", "x", "xb", "a", "ab" for bytes; "rt", "wt", "xt", "at" for text.
-    base, level, threads, checksum, long, segment_size, weights, limits
+    base, level, threads, checksum, long, records, segment_size, weights, limits
         As for `GlydFile`.
     encoding, errors, newline
         For text, as for the built-in open.
@@ -143,6 +147,7 @@ def open(  # noqa: A001  the name that gzip, lzma and compression.zstd have made
         threads=threads,
         checksum=checksum,
         long=long,
+        records=records,
         segment_size=segment_size,
         weights=weights,
         limits=limits,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     Level: TypeAlias = Literal["turbo", "fast", "default", "max"]
     Weights: TypeAlias = Literal["auto", True, False]
+    Records: TypeAlias = Literal[True, False, "auto"]
 
 _LEVEL_IDS = {
     "turbo": lib.GLYD_LEVEL_TURBO,
@@ -24,6 +25,8 @@ _LEVEL_IDS = {
     "default": lib.GLYD_LEVEL_DEFAULT,
     "max": lib.GLYD_LEVEL_MAX,
 }
+
+_RECORDS: dict[object, int] = {False: 0, True: 1, "auto": 2}  # GLYD_RECORDS_*
 
 LEVELS: tuple[str, ...] = tuple(_LEVEL_IDS)
 """Names of the levels, from the fastest to the one that saves most."""
@@ -142,6 +145,7 @@ def native_params(
     checksum: bool,
     long: bool,
     segment_size: int | None,
+    records: Records = False,
     content_size: int | None = None,
     base: Any = None,
     weights: Weights = "auto",
@@ -172,6 +176,9 @@ def native_params(
     params.threads = threads
     params.checksum = bool(checksum)
     params.long_distance = bool(long)
+    if records not in _RECORDS:
+        raise ParameterError(f"records must be True, 'auto' or False, not {records!r}")
+    params.records = _RECORDS[records]
     if base:
         params.base = base  # the caller holds the handle
     params.weights = weights_mode(weights)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _VARINT_END = 0x80
 _MEMORY_EXTRA = 1 << 20  # docs/format.md: memory code
 _PAYLOAD_EXTRA = 4096
+_RECORDS_EXTRA = 4 << 20
 
 
 def varint(value: int) -> bytes:
@@ -38,17 +39,21 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
-def memory_code(segment_nbytes: int, content_nbytes: int, *, has_base: bool = False) -> int:
+def memory_code(segment_nbytes: int, content_nbytes: int, *, has_base: bool = False, has_records: bool = False) -> int:
     """Return the memory code of a frame of this content size (docs/format.md, Header)."""
     content = min(segment_nbytes, content_nbytes)
     needed = (3 if has_base else 2) * content + _PAYLOAD_EXTRA + _MEMORY_EXTRA
+    if has_records:
+        needed += 3 * content + _RECORDS_EXTRA
     code = 0
     while (8 + code % 8) << (code // 8 + 10) < needed:
         code += 1
     return code
 
 
-def run_header(header: bytes, segment_nbytes: int, content_nbytes: int, *, has_base: bool = False) -> bytes:
+def run_header(
+    header: bytes, segment_nbytes: int, content_nbytes: int, *, has_base: bool = False, has_records: bool = False
+) -> bytes:
     """Return the header of a frame that holds some of the segments of another one.
 
     Parameters
@@ -61,6 +66,8 @@ def run_header(header: bytes, segment_nbytes: int, content_nbytes: int, *, has_b
         Bytes of content of the segments.
     has_base
         It is stored against a base.
+    has_records
+        Its segments may be records.
     """
     at = 9
     if header[5] & lib.GLYD_FLAG_CONTENT_SIZE:
@@ -69,7 +76,7 @@ def run_header(header: bytes, segment_nbytes: int, content_nbytes: int, *, has_b
         at += 1
     extensions = header[at:-4]  # with their length; empty where there are none
     flags = header[5] & ~lib.GLYD_FLAG_TRAILER | lib.GLYD_FLAG_CONTENT_SIZE
-    code = memory_code(segment_nbytes, content_nbytes, has_base=has_base)
+    code = memory_code(segment_nbytes, content_nbytes, has_base=has_base, has_records=has_records)
     out = header[:5] + bytes([flags]) + header[6:8] + bytes([code]) + varint(content_nbytes) + extensions
     return out + (lib.glyd_checksum(borrow(out), len(out)) & 0xFFFFFFFF).to_bytes(4, "little")
 
@@ -94,7 +101,7 @@ def fetch_run(source: Source, index: Index, first: int, last: int) -> tuple[Any,
     offset = index.offsets[first]
     stored = index.offsets[last - 1] + index.stored[last - 1] - offset
     content = index.starts[last] - index.starts[first]
-    header = run_header(frame.header, frame.info.segment_size, content, has_base=bool(frame.info.has_base))
+    header = run_header(frame.header, frame.info.segment_size, content, has_base=bool(frame.info.has_base), has_records=bool(frame.info.has_records))
     size = len(header) + stored
     memory = scratch(size)
     view = memoryview(ffi.buffer(memory, size))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
     from glyd_codec._base import BaseLike
-    from glyd_codec._params import Level, Limits, Weights
+    from glyd_codec._params import Level, Limits, Records, Weights
 
 _OUT_FIRST = 1 << 16  # most calls give little: start small,
 _OUT_LAST = 1 << 22  # and grow to where the cost of a round no longer counts
@@ -86,7 +86,7 @@ class Compressor:
         of a segment and its tables as memory.
     base
         Older content to store against, as for `compress`; kept in use as long as the object is.
-    checksum, long, segment_size, weights
+    checksum, long, records, segment_size, weights
         As for `compress`.
 
     Notes
@@ -110,13 +110,14 @@ class Compressor:
         threads: int = 0,
         checksum: bool = True,
         long: bool = False,
+        records: Records = False,
         segment_size: int | None = None,
         weights: Weights = "auto",
     ) -> None:
         number = stream_threads(threads)
         self._base = native_base(base, for_writing=True)
         params = native_params(
-            level, number, checksum=checksum, long=long, segment_size=segment_size, base=self._base, weights=weights
+            level, number, checksum=checksum, long=long, records=records, segment_size=segment_size, base=self._base, weights=weights
         )
         self._lock = threading.Lock()
         self._last_mode = self.FLUSH_FRAME
