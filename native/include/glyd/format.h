@@ -41,7 +41,7 @@
 
 /* extension records; odd ones are required */
 #define GLYD_RECORD_BASE 1
-#define GLYD_RECORD_RECORDS 5 /* no data: the frame may have segments of kind 4 */
+#define GLYD_RECORD_RECORDS 5   /* no data: the frame may have segments of kind 4 */
 #define GLYD_RECORD_BASE_MAX 26 /* bytes: id 16, size of the base as a varint */
 #define GLYD_KIND_WEIGHTS 6
 

@@ -205,8 +205,8 @@ glyd_status glyd_frame_encode(uint8_t *out, size_t cap, const uint8_t *in, size_
 uint64_t glyd_frame_encode_bound(uint64_t len, const glyd_params *params) {
   glyd_plan plan;
   if (glyd_plan_encode(&plan, params, len) != GLYD_OK) return 0;
-  const uint64_t segment = plan.records && GLYD_SEGMENT_SIZE_DEFAULT < plan.segment_size ? GLYD_SEGMENT_SIZE_DEFAULT
-                                                                                         : plan.segment_size;
+  const uint64_t segment =
+      plan.records && GLYD_SEGMENT_SIZE_DEFAULT < plan.segment_size ? GLYD_SEGMENT_SIZE_DEFAULT : plan.segment_size;
   const uint64_t n = len / segment + 2; /* without records, segments may be smaller */
   const uint64_t fixed = GLYD_HEADER_ENCODE_MAX + GLYD_TRAILER_PREFIX_MAX + GLYD_TAIL_SIZE;
   return len + n * (GLYD_SEGMENT_HEADER_MAX + GLYD_INDEX_ENTRY_MAX) + fixed;

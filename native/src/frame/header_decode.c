@@ -162,8 +162,8 @@ glyd_status glyd_header_decode_finish(glyd_header_prefix *prefix, const glyd_ext
   if (known && info->content_size > GLYD_CONTENT_SIZE_MAX)
     return glyd_frame_fail(error, GLYD_E_HEADER, 0, GLYD_CONTENT_SIZE_MAX, info->content_size);
   if (!known && !info->has_trailer) return glyd_frame_fail(error, GLYD_E_HEADER, 0, GLYD_FLAG_TRAILER, prefix->flags);
-  const unsigned code = glyd_frame_memory_code(prefix->segment_log, info->content_size, extensions->has_base,
-                                               extensions->has_records);
+  const unsigned code =
+      glyd_frame_memory_code(prefix->segment_log, info->content_size, extensions->has_base, extensions->has_records);
   if (code != prefix->memory_code) return glyd_frame_fail(error, GLYD_E_HEADER, 0, code, prefix->memory_code);
   if (extensions->malformed || extensions->skip || extensions->shift || extensions->in_length)
     return glyd_frame_fail(error, GLYD_E_HEADER, 0, prefix->extensions_size, extensions->skip);

@@ -29,7 +29,8 @@ static glyd_status beats_lz(const glyd_plan *plan, void *workspace, const uint8_
   size_t part;
   *beats = 0;
   if (len < 4 * SAMPLE) return GLYD_OK;
-  const glyd_status status = glyd_lz_encode(&plan->lz, workspace, in + (len - SAMPLE) / 2, SAMPLE, scratch, SAMPLE, &part);
+  const glyd_status status =
+      glyd_lz_encode(&plan->lz, workspace, in + (len - SAMPLE) / 2, SAMPLE, scratch, SAMPLE, &part);
   if (status == GLYD_E_BUFFER) part = SAMPLE;
   *beats = (uint64_t)size * 3 < (uint64_t)part * (len / SAMPLE);
   return status == GLYD_E_BUFFER ? GLYD_OK : status;
@@ -38,8 +39,8 @@ static glyd_status beats_lz(const glyd_plan *plan, void *workspace, const uint8_
 /* The smaller of a record and an LZ segment; *size 0: it is not a record. */
 static glyd_status encode_record(const glyd_plan *plan, void *workspace, const uint8_t *in, size_t len,
                                  uint8_t *payload, int *kind, size_t *size) {
-  uint8_t *const own = (uint8_t *)workspace + glyd_segment_encode_workspace(plan) -
-                       glyd_segment_record_encode_workspace(&plan->lz);
+  uint8_t *const own =
+      (uint8_t *)workspace + glyd_segment_encode_workspace(plan) - glyd_segment_record_encode_workspace(&plan->lz);
   if (!glyd_segment_record_encode(&plan->lz, workspace, own, in, len, payload, len - 1, size)) {
     *size = 0;
     return GLYD_OK;

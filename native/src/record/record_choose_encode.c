@@ -216,7 +216,8 @@ static uint64_t cost_rank(chooser *h, int c, int j, int k, uint64_t bound) {
 static uint64_t cost_values(chooser *h, int c, unsigned pred, int j, int k) {
   const glyd_record_source *const s = &h->t->columns[c];
   const int32_t *const v = s->v + h->from;
-  const int32_t *const a = j >= 0 ? h->t->columns[j].v + h->from : v, *const b = k >= 0 ? h->t->columns[k].v + h->from : v;
+  const int32_t *const a = j >= 0 ? h->t->columns[j].v + h->from : v, *const b =
+                                                                          k >= 0 ? h->t->columns[k].v + h->from : v;
   const uint32_t adjust = j >= 0 ? adjust_of(h, pred, c, j, k) : 0;
   const int clock = is_clock(s);
   for (uint32_t i = 0; i < h->n; i++) {
@@ -264,12 +265,14 @@ static void propose(chooser *h, int c, unsigned pred, int j, int k, uint64_t cos
 /* Is the sum or difference of two columns right for most rows? */
 static int sums_hit(const chooser *h, int c, unsigned pred, int j, int k) {
   const glyd_record_source *const s = &h->t->columns[c];
-  const int32_t *const v = s->v + h->from, *const a = h->t->columns[j].v + h->from, *const b = h->t->columns[k].v + h->from;
+  const int32_t *const v = s->v + h->from, *const a = h->t->columns[j].v + h->from,
+                       *const b = h->t->columns[k].v + h->from;
   const uint32_t adjust = adjust_of(h, pred, c, j, k);
   const int clock = is_clock(s);
   uint32_t hits = 0;
   for (uint32_t i = 0; i < 256; i++) {
-    const uint32_t p = (pred == GLYD_PRED_SUM ? (uint32_t)a[i] + (uint32_t)b[i] : (uint32_t)a[i] - (uint32_t)b[i]) + adjust;
+    const uint32_t p =
+        (pred == GLYD_PRED_SUM ? (uint32_t)a[i] + (uint32_t)b[i] : (uint32_t)a[i] - (uint32_t)b[i]) + adjust;
     hits += difference(clock, (uint32_t)v[i], p) == 0;
     if (i == 31 && hits < 12) return 0;
   }

@@ -34,9 +34,9 @@ typedef struct glyd_record_source_table {
   uint32_t n_rows;
   const uint32_t *row; /* rows of the segment, NULL: all */
   uint32_t first_slot, n_columns;
-  glyd_record_source *columns;   /* by slot */
+  glyd_record_source *columns;         /* by slot */
   const glyd_record_text_ref *literal; /* n_columns + 1 */
-  uint16_t *order;               /* columns in the order they are decoded */
+  uint16_t *order;                     /* columns in the order they are decoded */
 } glyd_record_source_table;
 
 GLYD_INLINE glyd_record_span glyd_record_source_field(const glyd_record_source_table *t, uint32_t slot, uint32_t r) {

@@ -12,9 +12,9 @@
 
 #include "common/mem.h"
 
-#define GLYD_RECORD_BATCH 256            /* rows rebuilt at once */
-#define GLYD_RECORD_TABLES_MAX 256       /* table 0 and one a template */
-#define GLYD_RECORD_COLUMNS_MAX 4096     /* of all tables */
+#define GLYD_RECORD_BATCH 256             /* rows rebuilt at once */
+#define GLYD_RECORD_TABLES_MAX 256        /* table 0 and one a template */
+#define GLYD_RECORD_COLUMNS_MAX 4096      /* of all tables */
 #define GLYD_RECORD_LITERAL_MAX (1 << 16) /* bytes of literal text of a row of one table */
 #define GLYD_RECORD_KEYS_MAX (1 << 18)
 #define GLYD_RECORD_PAIRS_MAX 65535
@@ -23,7 +23,7 @@
 #define GLYD_RECORD_EXCEPTIONS_MAX 255
 #define GLYD_RECORD_EXCEPTION_LEN 24
 #define GLYD_RECORD_PATTERN_MAX 31
-#define GLYD_RECORD_PAD 64      /* readable bytes after each stream */
+#define GLYD_RECORD_PAD 64           /* readable bytes after each stream */
 #define GLYD_RECORD_SLOT_TABLE 16384 /* values up to which a column becomes a table */
 #define GLYD_RECORD_ESCAPE1 255u
 #define GLYD_RECORD_ESCAPE2 65535u
@@ -127,7 +127,7 @@ static const char glyd_record_months[37] = "JanFebMarAprMayJunJulAugSepOctNovDec
 
 /* Find the places of a pattern's fields; 0 if it is no pattern. */
 static inline int glyd_record_date_compile(glyd_record_date *date) {
-  int8_t *const place[10] = {NULL,        &date->year,   &date->month,  &date->name,    &date->day,
+  int8_t *const place[10] = {NULL,       &date->year, &date->month,  &date->name,   &date->day,
                              &date->day, &date->hour, &date->minute, &date->second, &date->fraction};
   static const uint8_t size[10] = {0, 4, 2, 3, 2, 2, 2, 2, 2, 0};
   date->year = date->month = date->name = date->day = date->hour = date->minute = date->second = date->fraction = -1;

@@ -27,9 +27,7 @@ static const glyd_record_stream *take(rebuild *b, uint64_t n) {
   return &b->streams[b->next++];
 }
 
-static const glyd_record_stream *take_any(rebuild *b) {
-  return b->next < b->n_streams ? &b->streams[b->next++] : NULL;
-}
+static const glyd_record_stream *take_any(rebuild *b) { return b->next < b->n_streams ? &b->streams[b->next++] : NULL; }
 
 static uint32_t count_bits(const uint8_t *mask, uint32_t n) {
   uint32_t sum = 0;
@@ -217,7 +215,7 @@ static void choose_slot(rebuild *b, const glyd_record_table *table, glyd_record_
     const uint64_t most_entries = table->rows < 128 ? 256 : 2 * (uint64_t)table->rows;
     const uint64_t size = (entries + c->exceptions + 4) * 64;
     f->slot = entries <= GLYD_RECORD_SLOT_TABLE && entries <= most_entries && size <= room ? GLYD_SLOT_TABLE
-                                                                                          : GLYD_SLOT_FORMAT;
+                                                                                           : GLYD_SLOT_FORMAT;
   }
 }
 
@@ -388,9 +386,9 @@ static int setup_table(rebuild *b, uint32_t t, uint32_t n_rows) {
   if (!make_runs(b, m, table, most)) return 0;
   for (uint32_t i = 0; i < m->n_columns; i++) {
     const glyd_record_field *const f = &table->fields[i];
-    const uint64_t own = f->slot == GLYD_SLOT_TABLE ? ((uint64_t)f->column->range + 1 + f->column->exceptions) * 32 *
-                                                              (most[i] / 31 + 2) + 128
-                                                    : glyd_record_column_memory(f->column, n_rows, 0, 0);
+    const uint64_t own = f->slot == GLYD_SLOT_TABLE
+                             ? ((uint64_t)f->column->range + 1 + f->column->exceptions) * 32 * (most[i] / 31 + 2) + 128
+                             : glyd_record_column_memory(f->column, n_rows, 0, 0);
     b->reserve -= own < b->reserve ? own : b->reserve;
   }
   return 1;
@@ -429,7 +427,7 @@ static int setup(rebuild *b) {
 /* ---- rows ---- */
 
 typedef struct escapes {
-  const uint8_t *p, *end;     /* gap and length of those to come */
+  const uint8_t *p, *end; /* gap and length of those to come */
   const uint8_t *raw, *raw_end;
   uint32_t left;
   uint64_t row, len; /* of the next one; row UINT64_MAX: none */

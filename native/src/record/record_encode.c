@@ -212,7 +212,8 @@ static int put_escapes(encoder *e) {
     memcpy(q, rows->in + x.at, x.len);
     q += x.len;
   }
-  const int done = glyd_record_put(&e->writer, index, (size_t)(p - index)) && glyd_record_put(&e->writer, raw, (size_t)sum);
+  const int done =
+      glyd_record_put(&e->writer, index, (size_t)(p - index)) && glyd_record_put(&e->writer, raw, (size_t)sum);
   e->memory.at = before;
   return done;
 }

@@ -360,68 +360,68 @@ typedef struct slot32 {
 } slot32;
 
 #define ADDRESS(k, LOG) const uint8_t *const s##k = q[k].slots + ((size_t)(uint32_t)q[k].index[row] << (LOG))
-#define LOAD(k, TYPE)                     \
-  TYPE v##k;                              \
-  memcpy(&v##k, s##k, sizeof v##k);       \
+#define LOAD(k, TYPE)               \
+  TYPE v##k;                        \
+  memcpy(&v##k, s##k, sizeof v##k); \
   const size_t n##k = s##k[sizeof v##k - 1]
 #define STORE(k, at) memcpy(at, &v##k, sizeof v##k)
 
-#define DEFINE_PIECES(NAME, TYPE, LOG)                                                       \
-  GLYD_INLINE uint8_t *NAME(const glyd_record_piece *q, uint32_t n, uint8_t *out, size_t row) { \
-    for (; n >= 8; n -= 8, q += 8) {                                                         \
-      ADDRESS(0, LOG);                                                                       \
-      ADDRESS(1, LOG);                                                                       \
-      ADDRESS(2, LOG);                                                                       \
-      ADDRESS(3, LOG);                                                                       \
-      ADDRESS(4, LOG);                                                                       \
-      ADDRESS(5, LOG);                                                                       \
-      ADDRESS(6, LOG);                                                                       \
-      ADDRESS(7, LOG);                                                                       \
-      LOAD(0, TYPE);                                                                         \
-      LOAD(1, TYPE);                                                                         \
-      LOAD(2, TYPE);                                                                         \
-      LOAD(3, TYPE);                                                                         \
-      LOAD(4, TYPE);                                                                         \
-      LOAD(5, TYPE);                                                                         \
-      LOAD(6, TYPE);                                                                         \
-      LOAD(7, TYPE);                                                                         \
+#define DEFINE_PIECES(NAME, TYPE, LOG)                                                             \
+  GLYD_INLINE uint8_t *NAME(const glyd_record_piece *q, uint32_t n, uint8_t *out, size_t row) {    \
+    for (; n >= 8; n -= 8, q += 8) {                                                               \
+      ADDRESS(0, LOG);                                                                             \
+      ADDRESS(1, LOG);                                                                             \
+      ADDRESS(2, LOG);                                                                             \
+      ADDRESS(3, LOG);                                                                             \
+      ADDRESS(4, LOG);                                                                             \
+      ADDRESS(5, LOG);                                                                             \
+      ADDRESS(6, LOG);                                                                             \
+      ADDRESS(7, LOG);                                                                             \
+      LOAD(0, TYPE);                                                                               \
+      LOAD(1, TYPE);                                                                               \
+      LOAD(2, TYPE);                                                                               \
+      LOAD(3, TYPE);                                                                               \
+      LOAD(4, TYPE);                                                                               \
+      LOAD(5, TYPE);                                                                               \
+      LOAD(6, TYPE);                                                                               \
+      LOAD(7, TYPE);                                                                               \
       uint8_t *const o1 = out + n0, *const o2 = o1 + n1, *const o3 = o2 + n2, *const o4 = o3 + n3; \
-      uint8_t *const o5 = o4 + n4, *const o6 = o5 + n5, *const o7 = o6 + n6;                 \
-      STORE(0, out);                                                                         \
-      STORE(1, o1);                                                                          \
-      STORE(2, o2);                                                                          \
-      STORE(3, o3);                                                                          \
-      STORE(4, o4);                                                                          \
-      STORE(5, o5);                                                                          \
-      STORE(6, o6);                                                                          \
-      STORE(7, o7);                                                                          \
-      out = o7 + n7;                                                                         \
-    }                                                                                        \
-    if (n >= 4) {                                                                            \
-      ADDRESS(0, LOG);                                                                       \
-      ADDRESS(1, LOG);                                                                       \
-      ADDRESS(2, LOG);                                                                       \
-      ADDRESS(3, LOG);                                                                       \
-      LOAD(0, TYPE);                                                                         \
-      LOAD(1, TYPE);                                                                         \
-      LOAD(2, TYPE);                                                                         \
-      LOAD(3, TYPE);                                                                         \
-      uint8_t *const o1 = out + n0, *const o2 = o1 + n1, *const o3 = o2 + n2;                \
-      STORE(0, out);                                                                         \
-      STORE(1, o1);                                                                          \
-      STORE(2, o2);                                                                          \
-      STORE(3, o3);                                                                          \
-      out = o3 + n3;                                                                         \
-      n -= 4;                                                                                \
-      q += 4;                                                                                \
-    }                                                                                        \
-    for (; n > 0; n--, q++) {                                                                \
-      ADDRESS(0, LOG);                                                                       \
-      LOAD(0, TYPE);                                                                         \
-      STORE(0, out);                                                                         \
-      out += n0;                                                                             \
-    }                                                                                        \
-    return out;                                                                              \
+      uint8_t *const o5 = o4 + n4, *const o6 = o5 + n5, *const o7 = o6 + n6;                       \
+      STORE(0, out);                                                                               \
+      STORE(1, o1);                                                                                \
+      STORE(2, o2);                                                                                \
+      STORE(3, o3);                                                                                \
+      STORE(4, o4);                                                                                \
+      STORE(5, o5);                                                                                \
+      STORE(6, o6);                                                                                \
+      STORE(7, o7);                                                                                \
+      out = o7 + n7;                                                                               \
+    }                                                                                              \
+    if (n >= 4) {                                                                                  \
+      ADDRESS(0, LOG);                                                                             \
+      ADDRESS(1, LOG);                                                                             \
+      ADDRESS(2, LOG);                                                                             \
+      ADDRESS(3, LOG);                                                                             \
+      LOAD(0, TYPE);                                                                               \
+      LOAD(1, TYPE);                                                                               \
+      LOAD(2, TYPE);                                                                               \
+      LOAD(3, TYPE);                                                                               \
+      uint8_t *const o1 = out + n0, *const o2 = o1 + n1, *const o3 = o2 + n2;                      \
+      STORE(0, out);                                                                               \
+      STORE(1, o1);                                                                                \
+      STORE(2, o2);                                                                                \
+      STORE(3, o3);                                                                                \
+      out = o3 + n3;                                                                               \
+      n -= 4;                                                                                      \
+      q += 4;                                                                                      \
+    }                                                                                              \
+    for (; n > 0; n--, q++) {                                                                      \
+      ADDRESS(0, LOG);                                                                             \
+      LOAD(0, TYPE);                                                                               \
+      STORE(0, out);                                                                               \
+      out += n0;                                                                                   \
+    }                                                                                              \
+    return out;                                                                                    \
   }
 
 DEFINE_PIECES(pieces16, slot16, 4)

@@ -11,10 +11,10 @@
 
 typedef struct glyd_record_model_table {
   uint32_t n_columns;
-  glyd_record_column *columns;  /* in decode order */
-  const uint8_t **exceptions;   /* of each column: texts, each a byte of length and bytes */
-  uint16_t *order;              /* column at each place of the row */
-  const uint8_t **literal;      /* n_columns + 1 */
+  glyd_record_column *columns; /* in decode order */
+  const uint8_t **exceptions;  /* of each column: texts, each a byte of length and bytes */
+  uint16_t *order;             /* column at each place of the row */
+  const uint8_t **literal;     /* n_columns + 1 */
   uint32_t *literal_len;
   uint32_t literal_total;
 } glyd_record_model_table;

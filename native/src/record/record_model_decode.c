@@ -58,7 +58,7 @@ static int column_bounds(const glyd_record_column *c) {
 
 static void read_kind(reader *r, glyd_record_column *c, uint64_t len) {
   if (c->kind == GLYD_RECORD_DICT || c->kind == GLYD_RECORD_TEXT) {
-    c->range = (uint32_t)get(r, c->kind == GLYD_RECORD_DICT ? GLYD_RECORD_DICT_MAX - 1
+    c->range = (uint32_t)get(r, c->kind == GLYD_RECORD_DICT   ? GLYD_RECORD_DICT_MAX - 1
                                 : len < GLYD_RECORD_RANGE_MAX ? len
                                                               : GLYD_RECORD_RANGE_MAX);
     c->divisor = 1;

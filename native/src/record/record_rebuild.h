@@ -33,8 +33,8 @@ typedef struct glyd_record_field {
   uint32_t keys, key_factor; /* number of keys; second key's */
   const int32_t *key_a, *key_b;
   const int32_t *of_a, *of_b; /* predictions from columns */
-  int32_t *last;           /* by key */
-  const uint32_t *starts;  /* GLYD_PRED_RANK: by key */
+  int32_t *last;              /* by key */
+  const uint32_t *starts;     /* GLYD_PRED_RANK: by key */
   const uint16_t *pairs;
   uint32_t n_pairs;
   uint32_t table_size; /* slots that stand for values; those of exceptions follow */
@@ -71,7 +71,7 @@ typedef struct glyd_record_table {
   glyd_record_run *runs;
   uint32_t n_runs;
   uint32_t n_pieces;
-  unsigned slot_log; /* 4 or 5 */
+  unsigned slot_log;       /* 4 or 5 */
   int32_t *keys, *scratch; /* a batch each */
 } glyd_record_table;
 

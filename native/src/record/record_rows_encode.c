@@ -85,12 +85,15 @@ static uint32_t count_text(const uint8_t *in, uint32_t len, const char *text) {
 }
 
 static unsigned detect_piece(const uint8_t *in, uint32_t len, uint8_t *separator) {
-  uint32_t lines = 0, objects = 0;
-  for (uint32_t i = 0; i < len; i++)
+  uint32_t lines = 0, objects = 0, controls = 0;
+  for (uint32_t i = 0; i < len; i++) {
+    controls += in[i] < 32 && in[i] != '\n' && in[i] != '\r' && in[i] != '\t';
     if (in[i] == '\n') {
       lines++;
       objects += i + 1 < len && in[i + 1] == '{';
     }
+  }
+  if (controls > len / 16) return GLYD_SHAPE_NONE; /* no text */
   if (lines > 2 && objects * 2 > lines) return GLYD_SHAPE_JSON;
   if (count_text(in, len, "VALUES") > 0 && count_text(in, len, "INSERT") > 0) {
     const uint32_t rows = count_text(in, len, "),(") + count_text(in, len, "),\n") + count_text(in, len, ");\n");

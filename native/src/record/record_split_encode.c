@@ -40,7 +40,8 @@ static int is_header(const glyd_record_rows *rows) {
   for (uint32_t r = 0; r < 2; r++)
     for (uint32_t i = 0; i < n; i++) {
       const glyd_record_span f = rows->fields[rows->first[r] + i];
-      const uint8_t c = f.len > 0 ? rows->in[f.at + (f.len > 1 && (rows->in[f.at] == '"' || rows->in[f.at] == '-'))] : 0;
+      const uint8_t c =
+          f.len > 0 ? rows->in[f.at + (f.len > 1 && (rows->in[f.at] == '"' || rows->in[f.at] == '-'))] : 0;
       digits[r] += c >= '0' && c <= '9';
     }
   return digits[0] == 0 && digits[1] > 0;
@@ -86,7 +87,8 @@ int glyd_record_split_delimited(glyd_record_rows *rows, uint8_t separator) {
       if (!glyd_record_rows_escape(rows, start, size)) return 0;
       continue;
     }
-    if (by_count[n] == UINT16_MAX && new_delimited(rows, n, a_separator)) by_count[n] = (uint16_t)(rows->n_templates - 1);
+    if (by_count[n] == UINT16_MAX && new_delimited(rows, n, a_separator))
+      by_count[n] = (uint16_t)(rows->n_templates - 1);
     if (by_count[n] != UINT16_MAX)
       glyd_record_rows_add(rows, by_count[n], start);
     else if (!glyd_record_rows_escape(rows, start, size))

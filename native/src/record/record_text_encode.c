@@ -81,7 +81,8 @@ GLYD_INLINE int eight(uint64_t v, uint32_t n, uint64_t *out) {
   if ((x | (x + 0x7676767676767676)) & 0x8080808080808080) return 0;
   const uint64_t y = x * 10 + (x >> 8);
   *out = (((y & 0x000000FF000000FF) * 0x000F424000000064) + (((y >> 16) & 0x000000FF000000FF) * 0x0000271000000001)) >>
-         32 & 0xFFFFFFFF;
+             32 &
+         0xFFFFFFFF;
   return 1;
 }
 
@@ -141,9 +142,9 @@ int glyd_record_number_read(const glyd_record_column *c, const uint8_t *p, uint3
 /* ---- date-times ---- */
 
 /* Y, m, d … are fields; T stands for any one byte that is no digit, other bytes for themselves. */
-static const char *const layouts[] = {"Y-m-dTH:M:S", "Y/m/dTH:M:S", "d/b/YTH:M:S", "b e H:M:S",   "d/m/YTH:M:S",
-                                      "m/d/YTH:M:S", "d.m.YTH:M:S", "YmdTH:M:S",   "Y-m-dTH:M",   "Y-m-d",
-                                      "Y/m/d",       "d/m/Y",       "m/d/Y",       "d.m.Y",       "H:M:S",
+static const char *const layouts[] = {"Y-m-dTH:M:S", "Y/m/dTH:M:S", "d/b/YTH:M:S", "b e H:M:S", "d/m/YTH:M:S",
+                                      "m/d/YTH:M:S", "d.m.YTH:M:S", "YmdTH:M:S",   "Y-m-dTH:M", "Y-m-d",
+                                      "Y/m/d",       "d/m/Y",       "m/d/Y",       "d.m.Y",     "H:M:S",
                                       "d-b-YTH:M:S", "b d YTH:M:S", "d b YTH:M:S", "b d H:M:S"};
 
 static uint32_t find_field(glyd_record_date *date, uint32_t at, char field, const uint8_t *p, uint32_t n) {
@@ -159,7 +160,8 @@ static uint32_t find_field(glyd_record_date *date, uint32_t at, char field, cons
     return 1;
   }
   for (uint32_t i = 0; i < size; i++) {
-    if (field == 'b' ? (p[i] | 32) < 'a' || (p[i] | 32) > 'z' : !is_digit(p[i]) && !(field == 'e' && i == 0 && p[i] == ' '))
+    if (field == 'b' ? (p[i] | 32) < 'a' || (p[i] | 32) > 'z'
+                     : !is_digit(p[i]) && !(field == 'e' && i == 0 && p[i] == ' '))
       return 0;
     date->pattern[at + i] = code;
   }

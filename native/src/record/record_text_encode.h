@@ -11,9 +11,9 @@
 /* Kinds of number, as samples of a column show them. */
 typedef struct glyd_record_numbers {
   uint32_t integers, padded, decimals, others;
-  uint32_t width, widths;        /* of all of digits only; widths > 1: they differ */
-  uint32_t least, most;          /* digits after the point of decimals */
-  uint32_t zeros, zeros1;        /* decimals that end in 0; those that end in ".0" */
+  uint32_t width, widths; /* of all of digits only; widths > 1: they differ */
+  uint32_t least, most;   /* digits after the point of decimals */
+  uint32_t zeros, zeros1; /* decimals that end in 0; those that end in ".0" */
 } glyd_record_numbers;
 
 void glyd_record_count_number(glyd_record_numbers *numbers, const uint8_t *p, uint32_t n);

@@ -32,7 +32,8 @@ static uint64_t hash_text(const uint8_t *p, uint32_t n) {
     h ^= h >> 32;
   }
   uint64_t tail = 0;
-  if (n >= 4) tail = glyd_load32(p) | (uint64_t)glyd_load32(p + n - 4) << 32;
+  if (n >= 4)
+    tail = glyd_load32(p) | (uint64_t)glyd_load32(p + n - 4) << 32;
   else
     for (uint32_t i = 0; i < n; i++) tail = tail << 8 | p[i];
   h = (h ^ tail) * 0xFF51AFD7ED558CCDu;
@@ -227,7 +228,8 @@ static int end_dictionary(const glyd_record_source_table *t, glyd_record_source 
 static int add_exception(glyd_record_source *s, state *d, const uint8_t *in, glyd_record_span f, uint32_t r) {
   uint32_t id = d->last_exception;
   if (f.len > GLYD_RECORD_EXCEPTION_LEN) return 0;
-  if (s->c.exceptions == 0 || s->exception[id].len != f.len || memcmp(in + s->exception[id].at, in + f.at, f.len) != 0) {
+  if (s->c.exceptions == 0 || s->exception[id].len != f.len ||
+      memcmp(in + s->exception[id].at, in + f.at, f.len) != 0) {
     for (id = 0; id < s->c.exceptions; id++)
       if (s->exception[id].len == f.len && memcmp(in + s->exception[id].at, in + f.at, f.len) == 0) break;
     if (id == s->c.exceptions) {

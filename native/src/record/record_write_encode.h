@@ -12,8 +12,8 @@
 typedef struct glyd_record_writer {
   glyd_record_sink sink;
   void *arg;
-  uint64_t decoder; /* bytes the reader needs for streams */
-  uint64_t longest; /* stream */
+  uint64_t decoder;            /* bytes the reader needs for streams */
+  uint64_t longest;            /* stream */
   uint8_t *low, *high, *bytes; /* a byte a row; 4 a row */
 } glyd_record_writer;
 

@@ -25,8 +25,8 @@ int glyd_segment_record_encode(const glyd_lz_config *config, void *lz, void *wor
                                uint8_t *out, size_t cap, size_t *out_len) {
   const uint64_t memory = glyd_record_encode_memory(config->segment_size);
   uint8_t *const scratch = (uint8_t *)workspace + memory;
-  glyd_stream_writer w = {config, lz, out, out + cap, scratch,
-                          scratch + glyd_segment_stream_scratch(config->segment_size)};
+  glyd_stream_writer w = {config,    lz,      out,
+                          out + cap, scratch, scratch + glyd_segment_stream_scratch(config->segment_size)};
   if (!glyd_record_encode(workspace, memory, in, len, put_stream, &w)) return 0;
   *out_len = (size_t)(w.at - out);
   return 1;

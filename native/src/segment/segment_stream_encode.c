@@ -7,8 +7,8 @@
 #include "huffman/huffman_encode.h"
 #include "segment/segment_stream_common.h"
 
-#define MASK_FROM 64u  /* bytes from which a mask is tried */
-#define LZ_FROM 32u    /* and matches */
+#define MASK_FROM 64u /* bytes from which a mask is tried */
+#define LZ_FROM 32u   /* and matches */
 
 /* A stream's planes, its masked form (half the bytes at most, thrice) and its matches. */
 uint64_t glyd_segment_stream_scratch(uint64_t n) { return 4 * n + 65536; }

@@ -106,7 +106,8 @@ class GlydFile(io.BufferedIOBase):
                 base=base,
                 threads=threads,
                 checksum=checksum,
-                long=long, records=records,
+                long=long,
+                records=records,
                 segment_size=segment_size,
                 weights=weights,
             )

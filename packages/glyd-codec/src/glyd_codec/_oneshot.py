@@ -86,7 +86,14 @@ def compress(
     number = check_threads(threads)
     against = native_base(base, for_writing=True)
     params = native_params(
-        level, number, checksum=checksum, long=long, records=records, segment_size=segment_size, base=against, weights=weights
+        level,
+        number,
+        checksum=checksum,
+        long=long,
+        records=records,
+        segment_size=segment_size,
+        base=against,
+        weights=weights,
     )
     src = borrow(data)
     try:

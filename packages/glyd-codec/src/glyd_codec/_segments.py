@@ -101,7 +101,13 @@ def fetch_run(source: Source, index: Index, first: int, last: int) -> tuple[Any,
     offset = index.offsets[first]
     stored = index.offsets[last - 1] + index.stored[last - 1] - offset
     content = index.starts[last] - index.starts[first]
-    header = run_header(frame.header, frame.info.segment_size, content, has_base=bool(frame.info.has_base), has_records=bool(frame.info.has_records))
+    header = run_header(
+        frame.header,
+        frame.info.segment_size,
+        content,
+        has_base=bool(frame.info.has_base),
+        has_records=bool(frame.info.has_records),
+    )
     size = len(header) + stored
     memory = scratch(size)
     view = memoryview(ffi.buffer(memory, size))

@@ -117,7 +117,14 @@ class Compressor:
         number = stream_threads(threads)
         self._base = native_base(base, for_writing=True)
         params = native_params(
-            level, number, checksum=checksum, long=long, records=records, segment_size=segment_size, base=self._base, weights=weights
+            level,
+            number,
+            checksum=checksum,
+            long=long,
+            records=records,
+            segment_size=segment_size,
+            base=self._base,
+            weights=weights,
         )
         self._lock = threading.Lock()
         self._last_mode = self.FLUSH_FRAME
