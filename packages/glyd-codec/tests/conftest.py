@@ -131,12 +131,38 @@ def make_safetensors(tensors, metadata=None, padding: int = 0, order=None) -> by
     return len(text).to_bytes(8, "little") + text + data
 
 
+def make_sparse_model(folder, shapes, config=None, n_shards=1):
+    """Write bf16 weight files of any size that take no disk."""
+    folder.mkdir(exist_ok=True)
+    names = list(shapes)
+    weight_map = {}
+    for s in range(n_shards):
+        header, at = {}, 0
+        for name in names[s::n_shards]:
+            nbytes = 2
+            for side in shapes[name]:
+                nbytes *= side
+            header[name] = {"dtype": "BF16", "shape": shapes[name], "data_offsets": [at, at + nbytes]}
+            at += nbytes
+        text = json.dumps(header).encode()
+        file_name = "model.safetensors" if n_shards == 1 else f"model-{s}.safetensors"
+        weight_map |= dict.fromkeys(header, file_name)
+        with open(folder / file_name, "wb") as file:
+            file.write(len(text).to_bytes(8, "little") + text)
+            file.truncate(8 + len(text) + at)
+    if n_shards > 1:
+        (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
+    if config is not None:
+        (folder / "config.json").write_text(json.dumps(config))
+
+
 class Tools:
     """What tests share, as one fixture: test modules cannot import each other."""
 
     make_text = staticmethod(make_text)
     make_bf16 = staticmethod(make_bf16)
     make_safetensors = staticmethod(make_safetensors)
+    make_sparse_model = staticmethod(make_sparse_model)
     stream = staticmethod(stream)
     skippable = staticmethod(skippable)
     seal = staticmethod(seal)
