@@ -5,13 +5,15 @@
 ``check_exports.py wheel FILE.whl…``
     Every extension module exports its ``PyInit_*`` function and nothing else.
 ``check_exports.py kernels LIBRARY``
-    The library of kernels exports its C interface and nothing else.
+    The library of kernels exports its C interface and nothing else, loads
+    without a GPU, and a launch on a machine without a driver is an error.
 ``check_exports.py state OBJECT``
     A relocatable object of C files has no mutable global state.
 """
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
 import tempfile
@@ -47,7 +49,23 @@ def check_kernels(library: Path) -> list[str]:
     """Return what the library of kernels exports beyond ``glyd_gpu_*``."""
     names = [name for _, name in symbols(library, "-D")]
     problems = [f"{library.name}: exports {name}" for name in names if not name.startswith("glyd_gpu_")]
-    return problems if names else [f"{library.name}: exports nothing"]
+    if not names:
+        return [f"{library.name}: exports nothing"]
+    loaded = ctypes.CDLL(str(library.resolve()))
+    meta = (ctypes.c_int64 * 7)(1, 64, 64, 0, 0, 0, 0)
+    buffer = ctypes.create_string_buffer(1 << 16)
+    at = ctypes.c_void_p((ctypes.addressof(buffer) + 127) // 128 * 128)
+    nbytes, zero = ctypes.c_uint64(1 << 15), ctypes.c_int64(0)
+    status = loaded.glyd_gpu_unpack(at, at, nbytes, meta, zero, zero, None)
+    if status != 0:
+        problems.append(f"{library.name}: unpacking no rows gives {status}, not 0")
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        status = loaded.glyd_gpu_unpack(at, at, nbytes, meta, zero, ctypes.c_int64(64), None)
+        if status <= 0:
+            problems.append(f"{library.name}: a launch without a driver gives {status}, not an error of CUDA")
+    return problems
 
 
 def check_state(path: Path) -> list[str]:

@@ -11,10 +11,9 @@ does, but no access outside; `verify_packs` finds it when a model is loaded.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -45,14 +44,26 @@ def _check_device(index: int) -> None:
         )
 
 
-@contextlib.contextmanager
-def _launch(device: torch.device, meta: Sequence[int]) -> Iterator[tuple[Any, int]]:
+class _launch:  # noqa: N801  used like a function; a generator would cost several microseconds a call
     """Make the device current, as launchers need; give meta as they take it, and the stream."""
-    known = _meta_array(tuple(meta))
-    index = device.index if device.index is not None else torch.cuda.current_device()
-    _check_device(index)
-    with torch.cuda.device(index):
-        yield known, torch.cuda.current_stream(index).cuda_stream
+
+    __slots__ = ("guard", "index", "known")
+
+    def __init__(self, device: torch.device, meta: Sequence[int]) -> None:
+        self.known = _meta_array(tuple(meta))
+        current = torch.cuda.current_device()
+        self.index = current if device.index is None else device.index
+        _check_device(self.index)
+        self.guard = None if self.index == current else torch.cuda.device(self.index)
+
+    def __enter__(self) -> tuple[Any, int]:
+        if self.guard is not None:
+            self.guard.__enter__()
+        return self.known, torch.cuda.current_stream(self.index).cuda_stream
+
+    def __exit__(self, *args: object) -> None:
+        if self.guard is not None:
+            self.guard.__exit__(*args)
 
 
 def _pack_args(pack: torch.Tensor) -> tuple[int, int]:
