@@ -95,6 +95,9 @@ def _lock(outer: str, path: str) -> int:
         except BlockingIOError:
             os.close(lock)
             raise BlockingIOError(errno.EAGAIN, "another run is writing it", path) from None
+        except OSError as error:  # a file system without locks
+            os.close(lock)
+            raise OSError(error.errno, error.strerror, name) from error
         except BaseException:
             os.close(lock)
             raise
