@@ -295,7 +295,7 @@ def tests_serving(session: nox.Session) -> None:
     codec, gpu, cli = (wheel(session, name) for name in ("codec", "gpu", "cli"))
     install_tools(session, "torch")
     session.install(str(codec), str(gpu), f"{cli}[serve]")
-    session.install("httpx", "jsonschema", "openai")  # what asks
+    session.install("httpx", "jsonschema", "openai", "playwright")  # what asks
     install_tools(session, "pytest", "hypothesis")
     tests = ROOT / "packages" / "glyd-cli" / "tests_serving"
     command = ("python", "-I", "-m", "pytest", "-p", "no:cacheprovider", "--import-mode=importlib")

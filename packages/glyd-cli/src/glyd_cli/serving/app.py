@@ -26,6 +26,7 @@ from glyd_cli.serving.api_types import (  # FastAPI reads these annotations at r
 )
 from glyd_cli.serving.chat import prompt_of
 from glyd_cli.serving.guard import MAX_BODY, Guard
+from glyd_cli.serving.page import page
 from glyd_cli.serving.streams import ClientGoneError, api_error, server_sent_events, unless_gone
 
 if TYPE_CHECKING:
@@ -211,6 +212,11 @@ def _add_facts(app: FastAPI, engine: Engine, tokenizer: PreTrainedTokenizerFast,
         if name != engine.info.name:
             raise ApiError(404, f"the model {name[:200]!r} is not served here", param="model", code="model_not_found")
         return card()
+
+    @app.get("/", include_in_schema=False)
+    async def chat_page() -> Response:
+        document, headers = page()
+        return Response(document, media_type="text/html; charset=utf-8", headers=headers)
 
     @app.get("/health")
     async def health() -> dict[str, str]:

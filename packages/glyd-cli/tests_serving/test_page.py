@@ -1,0 +1,406 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""The chat page in a real browser. Skipped, with the reason, where no Chromium is installed."""
+
+import json
+import os
+import shutil
+
+import pytest
+
+CHROMIUM = os.environ.get("GLYD_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium (Debian's package chromium) to open the page in")
+sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as playwright:
+        one = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield one
+        one.close()
+
+
+@pytest.fixture
+def new_page(browser, server):
+    """Open the page in contexts of their own; nothing may be said on the console, no alert may open."""
+    contexts, said = [], []
+
+    def make(before=None, expected=(), **kw):
+        context = browser.new_context(**kw)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+        page.on(
+            "console",
+            lambda m: (
+                said.append(m.text)
+                if m.type in {"error", "warning"} and not any(e in m.text for e in expected)
+                else None
+            ),
+        )
+        page.on("pageerror", lambda e: said.append(str(e)))
+        page.on("dialog", lambda d: d.accept() if d.type == "confirm" else said.append(f"dialog {d.message}"))
+        if before:
+            page.add_init_script(before)
+        page.goto(server.url)
+        until(page, "document.getElementById('model').textContent.includes('tiny')")
+        return page
+
+    yield make
+    for context in contexts:
+        context.close()
+    assert said == []
+
+
+def script_answers(page, *answers):
+    """Let the page get scripted answers; return the bodies that it sent."""
+    sent = []
+    left = list(answers)
+
+    def answer(route):
+        sent.append(route.request.post_data_json)
+        pieces = left.pop(0) if len(left) > 1 else left[0]
+        pieces = [pieces] if isinstance(pieces, str) else pieces
+        deltas = [p if isinstance(p, dict) else {"content": p} for p in pieces]
+        chunks = [{"choices": [{"index": 0, "delta": d}]} for d in deltas]
+        chunks.append({"choices": [], "usage": {"total_tokens": 12, "completion_tokens": 7, "prompt_tokens": 5}})
+        body = "".join(f"data: {json.dumps(c)}\n\n" for c in chunks) + "data: [DONE]\n\n"
+        route.fulfill(status=200, content_type="text/event-stream", body=body)
+
+    page.route("**/v1/chat/completions", answer)
+    return sent
+
+
+def until(page, condition):
+    """Wait for a condition in the page; the page's policy lets it evaluate none itself."""
+    for _ in range(400):
+        if page.evaluate(condition):
+            return
+        page.wait_for_timeout(50)
+    pytest.fail(f"never: {condition}")
+
+
+def ask(page, text):
+    page.fill("#prompt", text)
+    page.press("#prompt", "Enter")
+    page.wait_for_selector("#send:not([hidden])")
+
+
+def answers(page):
+    return page.locator(".turn.assistant .body").all_text_contents()
+
+
+def test_a_real_answer_streams_and_stops(new_page, server, wait_for):
+    page = new_page()
+    page.fill("#prompt", "hello there")
+    page.press("#prompt", "Enter")
+    until(page, "document.querySelector('.turn.assistant .body')?.textContent.length > 3")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#send:not([hidden])")
+    wait_for(server.idle, 4)
+    assert page.locator(".turn").count() == 2
+    ask(page, "again")
+    assert page.locator(".turn").count() == 4
+
+
+TRICKY = [
+    "a <channel> b",
+    '<div class="x">t</div>',
+    "</think>",
+    "<exact line",
+    "x < y > z",
+    "&lt;b&gt; &amp;",
+    "List<String>",
+    "<!-- c -->",
+    "$a<b$",
+    "<img src=x onerror=alert(1)>",
+    "<script>alert(1)</script>",
+    "[click](javascript:alert(1))",
+    '"><svg onload=alert(1)>',
+]
+
+
+@pytest.mark.parametrize("text", TRICKY)
+def test_what_looks_like_markup_stays_text(new_page, text):
+    page = new_page()
+    script_answers(page, f"I say {text} too")
+    ask(page, text)
+    assert page.locator(".turn.user .body").text_content() == text
+    assert answers(page) == [f"I say {text} too"]
+    assert text in page.locator("#chats .name").text_content()
+    page.fill("#search", text.split()[0])
+    assert page.locator("#chats li").count() == 1
+    assert page.locator("#chats script, #chats img, #log img, #log script, #log svg").count() == 0
+    assert page.locator("#log a[href^=javascript]").count() == 0
+    page.reload()
+    page.locator("#chats .name").click()
+    assert page.locator(".turn.user .body").text_content() == text
+
+
+def test_markdown(new_page):
+    text = "# Head\n\n**bold** and `a < b`\n\n1. one\n2. two\n   - inner\n\n```python\nif a < b:\n\tpass\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n> quote\n\nhttps://example.org/x."
+    page = new_page()
+    script_answers(page, list(text))
+    ask(page, "x")
+    for selector, inner in {
+        "h1": "Head", "strong": "bold", "p code": "a < b", "ol > li ul > li": "inner", "pre code": "if a < b:\n\tpass",
+        "td >> nth=1": "2", "blockquote": "quote", "a": "https://example.org/x",
+    }.items():  # fmt: skip
+        assert page.locator(f".turn.assistant .body {selector}").first.text_content() == inner
+
+
+def test_growing_text_is_that_of_the_whole(new_page):
+    """However a text comes in pieces, the same document comes out."""
+    page = new_page()
+    code = "`" * 3
+    texts = [
+        f"a\n\n{code}py\nx\n{code}\nb\n\n{code}\nnever closed\n  {code[:2]}",
+        f"~~~\n{code}\n~~~\nafter\n- one\n- two\n\n1. x\n\n{code}\n\n\n{code}",
+        "# h\ntext\n> q\n> r\n\n| a |\n|---|\n| b |\n\n***\n\n" + "- item\n" * 250 + "end",
+        "word " * 6000 + "\n\n**b**",
+        f"{code}{code}\n{code}\n{code}{code}\nx",
+    ]
+    differing = page.evaluate(
+        """(texts) => texts.filter((text) => {
+            const make = (pieces) => {
+                const node = document.createElement("div");
+                const view = new Growing(node, () => {});
+                pieces.forEach((p) => view.push(p));
+                view.end();
+                return node.innerHTML;
+            };
+            const whole = make([text]);
+            return [1, 2, 3, 7, 50].some((n) => make(text.match(new RegExp(`[^]{1,${n}}`, "g"))) !== whole);
+        })""",
+        [t[:9000] for t in texts],
+    )
+    assert differing == []
+
+
+@pytest.mark.parametrize("kind", ["lines", "fence", "long line", "list"])
+def test_long_answers_stay_cheap(new_page, kind):
+    """The last pieces of 20,000 cost about what the first cost."""
+    page = new_page()
+    first, last, worst = page.evaluate(
+        """(kind) => {
+            const node = document.createElement("div");
+            document.body.append(node);
+            const view = new Growing(node, () => {});
+            if (kind === "fence") view.push("```\\n");
+            const times = [];
+            for (let i = 0; i < 20000; i++) {
+                const piece = kind === "long line" ? "some words " : kind === "list" ? (i % 2 ? "- some" : " words\\n") : kind === "fence" ? (i % 2 ? "code" : "line\\n") : i % 4 ? "words " : "end\\n\\n";
+                const start = performance.now();
+                view.push(piece);
+                times.push(performance.now() - start);
+            }
+            node.remove();
+            const sum = (a) => a.reduce((x, y) => x + y, 0);
+            return [sum(times.slice(1000, 4000)), sum(times.slice(-3000)), Math.max(...times)];
+        }""",
+        kind,
+    )
+    assert last < 4 * first + 100, (first, last)
+    assert worst < 200
+
+
+def test_edit_and_again(new_page):
+    page = new_page()
+    sent = script_answers(page, "one", "two", "three")
+    ask(page, "first")
+    page.locator(".turn.assistant").hover()
+    page.get_by_role("button", name="Again").click()
+    until(page, "document.querySelector('.turn.assistant .body')?.textContent === 'two'")
+    page.press("#prompt", "ArrowUp")
+    page.get_by_label("Edit message").fill("second")
+    page.get_by_role("button", name="Send").first.click()
+    until(page, "document.querySelector('.turn.assistant .body')?.textContent === 'three'")
+    assert [s["messages"] for s in sent] == [[{"role": "user", "content": c}] for c in ("first", "first", "second")]
+
+
+def test_settings_are_sent_and_kept(new_page):
+    page = new_page()
+    sent = script_answers(page, "ok")
+    page.click("#settings")
+    page.fill("[name=system]", "Be brief.")
+    page.fill("[name=temperature]", "0.4")
+    page.fill("[name=seed]", "7")
+    page.get_by_role("button", name="Save").click()
+    page.reload()
+    ask(page, "hi")
+    assert sent[-1]["messages"][0] == {"role": "system", "content": "Be brief."}
+    assert (sent[-1]["temperature"], sent[-1]["seed"]) == (0.4, 7)
+    assert "max_tokens" not in sent[-1]
+
+
+def test_thoughts_fold(new_page):
+    page = new_page()
+    script_answers(page, [{"reasoning_content": "hm "}, {"reasoning_content": "<b>"}, "Yes"])
+    ask(page, "x")
+    assert page.locator("details.thought").get_attribute("open") is None
+    page.locator("details.thought summary").click()
+    assert page.locator("details.thought .inner").text_content() == "hm <b>"
+    assert answers(page) == ["Yes"]
+
+
+def test_history_export_import_delete(new_page, tmp_path):
+    page = new_page()
+    script_answers(page, "first answer", "second answer")
+    ask(page, "apples and pears")
+    page.click("#new")
+    ask(page, "bananas")
+    page.fill("#search", "PEARS apples")
+    assert page.locator("#chats li").count() == 1
+    page.fill("#search", "")
+    with page.expect_download() as download:
+        page.click("#export")
+    path = tmp_path / "chats.json"
+    download.value.save_as(path)
+    assert len(json.loads(path.read_text())["chats"]) == 2
+    for _ in range(2):
+        page.locator("#chats li").first.hover()
+        page.locator("#chats .drop").first.click()
+    assert page.locator("#chats li").count() == 0
+    page.set_input_files("#file", path)
+    until(page, "document.querySelectorAll('#chats li').length === 2")
+    page.reload()
+    assert page.locator("#chats li").count() == 2
+
+
+def test_broken_imports_and_records(new_page, tmp_path):
+    before = "try { localStorage.setItem('glyd.chat.x', '{'); localStorage.setItem('glyd.chat.y', '{\"id\": \"../y\", \"messages\": 5}'); localStorage.setItem('glyd.settings', 'no'); } catch {}"
+    page = new_page(before)
+    assert page.locator("#chats li").count() == 0
+    bad = tmp_path / "bad.json"
+    bad.write_text('{"chats": [{"id": "<img>", "messages": [{"role": "user", "content": 5}]}]}')
+    page.set_input_files("#file", bad)
+    page.wait_for_selector("#toast:not([hidden])")
+    assert "no conversations" in page.locator("#toast").text_content()
+
+
+def test_full_and_blocked_storage(new_page):
+    for how in (
+        "throw new DOMException('full', 'QuotaExceededError')",
+        "throw new DOMException('no', 'SecurityError')",
+    ):
+        page = new_page(
+            f"Storage.prototype.setItem = () => {{ {how}; }}; Storage.prototype.getItem = () => {{ {how}; }};"
+        )
+        script_answers(page, "still here")
+        ask(page, "hi")
+        assert answers(page) == ["still here"]
+
+
+PLAIN_HTTP = "delete Navigator.prototype.clipboard; Object.defineProperty(crypto, 'randomUUID', {value: undefined}); Object.defineProperty(window, 'isSecureContext', {value: false});"
+REFUSED = "navigator.clipboard.writeText = () => Promise.reject(new Error('no'));"
+
+
+@pytest.mark.parametrize("before", [PLAIN_HTTP, REFUSED])
+def test_copy_without_the_clipboard_api(new_page, before):
+    """Over plain HTTP, or when the browser refuses, the old way copies the exact text."""
+    code = "\tif a < b:\n😀\n" * 50
+    page = new_page(
+        before + "document.addEventListener('copy', () => { window.copied = document.activeElement.value; });"
+    )
+    script_answers(page, f"```\n{code}```")
+    ask(page, "x")
+    page.locator(".code button").click()
+    until(page, "window.copied !== undefined")
+    assert page.evaluate("window.copied") == code.removesuffix("\n")
+    until(page, "document.querySelector('.code button').textContent === 'Copied'")
+
+
+def test_errors_are_said_and_can_be_tried_again(new_page):
+    page = new_page(expected=("400",))
+    page.route("**/v1/chat/completions", lambda r: r.fulfill(status=400, json={"error": {"message": "too <long>"}}))
+    ask(page, "hi")
+    assert "too <long>" in page.locator(".error").text_content()
+    page.unroute("**/v1/chat/completions")
+    script_answers(page, "fine")
+    page.get_by_role("button", name="Try again").click()
+    until(page, "document.querySelector('.turn.assistant .body')?.textContent === 'fine'")
+    assert page.locator(".turn.user").count() == 1
+
+
+def test_input_methods_type(new_page):
+    """Enter that ends a composition sends nothing."""
+    page = new_page()
+    page.fill("#prompt", "にほん")
+    page.evaluate(
+        "document.getElementById('prompt').dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter', keyCode: 229, bubbles: true, cancelable: true}))"
+    )
+    page.evaluate(
+        "document.getElementById('prompt').dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter', isComposing: true, bubbles: true, cancelable: true}))"
+    )
+    assert page.locator(".turn").count() == 0
+    assert page.input_value("#prompt") == "にほん"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_colours_have_contrast(new_page, scheme):
+    """Text on its background: 4.5 to 1 at least (WCAG AA)."""
+    page = new_page(color_scheme=scheme)
+    page.emulate_media(color_scheme=scheme)
+    ratios = page.evaluate(
+        """() => {
+            const style = getComputedStyle(document.documentElement);
+            const light = (name) => {
+                const probe = document.createElement("i");
+                probe.style.color = style.getPropertyValue(name);
+                document.body.append(probe);
+                const rgb = getComputedStyle(probe).color.match(/[\\d.]+/g).map(Number);
+                probe.remove();
+                const [r, g, b] = rgb.map((v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4));
+                return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+            };
+            const ratio = (a, b) => (Math.max(light(a), light(b)) + 0.05) / (Math.min(light(a), light(b)) + 0.05);
+            return [["--text", "--back"], ["--text", "--panel"], ["--soft", "--back"], ["--soft", "--panel"], ["--text", "--mine"],
+                    ["--text", "--code"], ["--soft", "--code"], ["--on-accent", "--accent"], ["--accent", "--back"], ["--warn", "--back"]]
+                .map(([a, b]) => [a, b, ratio(a, b)]);
+        }"""
+    )
+    assert [r for r in ratios if r[2] < 4.5] == []
+
+
+def test_phone_and_keyboard(new_page):
+    page = new_page(viewport={"width": 360, "height": 640})
+    script_answers(page, "a long answer " * 200)
+    ask(page, "x")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert page.evaluate("(s => s.scrollHeight - s.scrollTop - s.clientHeight)(document.getElementById('scroll'))") < 60
+    page.click("#open-side")
+    page.wait_for_selector("#search:visible")
+    page.keyboard.press("Control+Shift+KeyO")
+    assert page.locator(".turn").count() == 0
+    unnamed = page.evaluate(
+        "[...document.querySelectorAll('button, input, textarea, select')].filter(e => !(e.getAttribute('aria-label') || e.textContent.trim() || e.labels?.length || e.type === 'file')).map(e => e.outerHTML)"
+    )
+    assert unnamed == []
+
+
+def test_the_reader_is_left_where_it_is(new_page):
+    page = new_page(viewport={"width": 800, "height": 500})
+    script_answers(page, "line\n\n" * 200)
+    ask(page, "x")
+    page.locator("#scroll").hover()
+    page.mouse.wheel(0, -1500)
+    page.wait_for_selector("#down:not([hidden])")
+    top = page.evaluate("document.getElementById('scroll').scrollTop")
+    page.evaluate("document.getElementById('log').append('more')")
+    page.wait_for_timeout(200)
+    assert page.evaluate("document.getElementById('scroll').scrollTop") == top
+    page.click("#down")
+    assert page.locator("#down").is_hidden()
+
+
+def test_nothing_from_elsewhere(new_page, server):
+    page = new_page()
+    hosts = []
+    page.on("request", lambda r: hosts.append(r.url))
+    page.reload()
+    until(page, "document.getElementById('model').textContent.includes('tiny')")
+    assert all(u.startswith((server.url, "data:")) for u in hosts)
+    policy = page.request.get(server.url).headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
