@@ -13,8 +13,8 @@ from torch import nn
 from glyd_gpu._errors import ShapeError
 from glyd_gpu._meta import ALIGN, LAYOUTS, PackedMeta
 from glyd_gpu._plan import Group, Plan
-from glyd_gpu._tensors import SUFFIX, PackedTensor, Piece
-from glyd_gpu.modules import PackedModule, install
+from glyd_gpu._tensors import PackedTensor, Piece
+from glyd_gpu.modules import install
 
 
 def assemble(
@@ -25,7 +25,7 @@ def assemble(
     Parameters
     ----------
     model
-        Its modules learn what their buffers hold.
+        That is being loaded; its modules learn what their buffers hold.
     plan, group
         What the tensors are for.
     tensors
@@ -50,7 +50,8 @@ def assemble(
         buffers.append(data)
         at += -(-nbytes // ALIGN) * ALIGN
     tensor = PackedTensor(group.shape, tuple(pieces))
-    set_tensor(model, group.target, tensor)
+    for module, name in group.owners:
+        module.glyd_tensors[name] = tensor
     return {group.key: joined(tensor, buffers)}
 
 
@@ -72,17 +73,6 @@ def packed_or_plain(weights: torch.Tensor, layout: str | None) -> tuple[torch.Te
         if data.numel():
             return data, PackedMeta.from_tensor(data)
     return matrix.view(-1).view(torch.uint8), None
-
-
-def set_tensor(model: nn.Module, target: str, tensor: PackedTensor) -> None:
-    """Tell the module of a parameter, and those that share its buffer, what the buffer holds."""
-    path, _, name = target.rpartition(".")
-    data = model.get_submodule(path)._parameters[name + SUFFIX]
-    for module in model.modules():
-        if isinstance(module, PackedModule):
-            for own in type(module).glyd_names:
-                if module.packed_data(own) is data:
-                    module.glyd_tensors[own] = tensor
 
 
 def _converted(

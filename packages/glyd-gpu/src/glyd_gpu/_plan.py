@@ -28,7 +28,7 @@ from glyd_gpu._checkpoint import Source, estimated_nbytes, is_packable
 from glyd_gpu._errors import ParameterError
 from glyd_gpu._meta import ALIGN
 from glyd_gpu._tensors import SUFFIX, PackedTensor, Piece
-from glyd_gpu.modules import install
+from glyd_gpu.modules import PackedModule, install
 
 
 @dataclass
@@ -49,6 +49,8 @@ class Group:
         Of the converter, one a source: which it is to the converter.
     shape
         Of the parameter.
+    owners
+        Modules that hold the packed parameter, several when it is tied, and its name there.
     """
 
     target: str
@@ -57,6 +59,7 @@ class Group:
     converter: Any = None
     patterns: list[str] = field(default_factory=list)
     shape: tuple[int, ...] = ()
+    owners: list[tuple[PackedModule, str]] = field(default_factory=list)
 
     @property
     def key(self) -> str:
@@ -247,14 +250,10 @@ def prepare(model: Any, plan: Plan) -> None:
         if len(own) > 1:
             names = {group.target}  # the checkpoint has both: transformers compares them, and ties them if equal
         for name in names:
-            _install(model, name, tensor, data)
+            path, _, parameter = name.rpartition(".")
+            group.owners.append((install(model.get_submodule(path), parameter, tensor, data), parameter))
         renamed |= names
     if tied:
         model.all_tied_weights_keys = {
             (t + SUFFIX if t in renamed else t): (s + SUFFIX if s in renamed else s) for t, s in tied.items()
         }
-
-
-def _install(model: nn.Module, name: str, tensor: PackedTensor, data: nn.Parameter) -> None:
-    path, _, parameter = name.rpartition(".")
-    install(model.get_submodule(path), parameter, tensor, data)

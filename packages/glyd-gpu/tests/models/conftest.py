@@ -63,6 +63,7 @@ class Checkpoint:
 
 @pytest.fixture(autouse=True, scope="session")
 def _quiet():
+    torch.set_num_threads(1)  # models this small are slower with more
     transformers.utils.logging.disable_progress_bar()
     transformers.logging.set_verbosity_error()
 
