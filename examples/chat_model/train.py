@@ -128,6 +128,7 @@ def main() -> None:
     print(f"{sum(p.numel() for p in model.parameters()) / 1e6:.2f} M weights on {device}")
     train(torch.compile(model) if given.compile else model, talks, tokenizer, given.seconds, given.batch, given.rate)
     model = model.to(torch.bfloat16).eval()
+    model.generation_config.do_sample, model.generation_config.temperature = True, 0.2
     model.save_pretrained(given.out)
     tokenizer.save_pretrained(given.out)
     score(model, talks, tokenizer)
