@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import httpx
 import pytest
@@ -149,3 +150,18 @@ def test_signals_end_it_quietly(glyd, model_path, signum, wait_for):
     _, err = process.communicate(timeout=30)
     assert "Traceback" not in err
     wait_for(lambda: process.poll() is not None, 5)
+
+
+CHAT_MODEL = Path(__file__).resolve().parents[3] / "examples" / "chat_model" / "model"
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("What does shutil.copyfile do?", "Copy data from src to dst in the most efficient way possible.\n"),
+        ("What does math.gcd do?", "Greatest Common Divisor.\n"),
+    ],
+)
+def test_a_trained_model_answers(glyd, question, answer):
+    """The packed model of examples/ still says what it learnt: one bit off would show."""
+    assert glyd("run", CHAT_MODEL, "-p", question, "--temperature", "0")[0] == answer

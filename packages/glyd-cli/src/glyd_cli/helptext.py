@@ -11,6 +11,7 @@ USAGE
   glyd --test | --list | --info [FILE.glyd...]
   glyd -b [FILE...]                            measure levels on your data
   glyd pack MODEL OUT | unpack DIR OUT | verify DIR    model checkpoints
+  glyd run MODEL | serve MODEL                 chat with a model; an OpenAI API (glyd run --help)
   glyd fit MODEL                                       which GPUs it fits
 
   Without FILE, or with -, standard input goes to standard output. Inputs are
