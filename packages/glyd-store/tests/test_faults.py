@@ -5,7 +5,7 @@
 For each scenario and each operation in it: EIO, ENOSPC, and a power cut after which the
 disk holds what a disk may hold (see sim_disk), with an index of now or of before. Then
 the store must open, give back all that was acknowledged, be clean in `check`, and work.
-``GLYD_STORE_FAULTS`` says about how many faults to inject (default 900).
+``GLYD_STORE_FAULTS`` says about how many faults to inject (default 600).
 """
 
 import os
@@ -22,7 +22,7 @@ from glyd_store._index import Index
 sys.path.insert(0, os.path.dirname(__file__))
 from sim_disk import PowerLoss, SimBackend, SimDisk
 
-N_FAULTS = int(os.environ.get("GLYD_STORE_FAULTS", "900"))
+N_FAULTS = int(os.environ.get("GLYD_STORE_FAULTS", "600"))
 
 
 def noise(n, seed):

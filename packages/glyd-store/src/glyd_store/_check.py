@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import json
 import random
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from glyd_store._contents import content_by_number, hash_file, read_content
 from glyd_store._entry import entry_key, entry_seq, stream_key
-from glyd_store._errors import IndexDamagedError, IntegrityError, StoreError
+from glyd_store._errors import IndexDamagedError, IntegrityError, LockedError, ReadOnlyError, StoreError
 from glyd_store._index import decode_name
 from glyd_store._journal import STORE_KEY, build_index
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
     from glyd_store._core import Core
     from glyd_store._index import Index
+
+_ATTEMPTS = 4
 
 REBUILD = "run 'rebuild' to make the index again from the journal"
 REPUT = "put these objects again, or run 'repair --from' with files that have their content"
@@ -102,29 +105,49 @@ class Checker:
         store = core.store_id()
         if store is None:
             raise StoreError(f"{core.backend.url} is no store")
-        truth, damaged = build_index(core.backend, "", store)  # in a temporary file that SQLite takes care of
-        try:
-            index: Index | None = None
-            try:
-                index = core.index
-            except IndexDamagedError as error:
-                self._add(error.key or "index", str(error), (), "", noted=False)
-            self._check_store_file()
-            best = index or truth
-            for unread in damaged:
-                self._entry_problem(best, unread)
-            if index is not None:
-                self._check_index(index, truth, {entry_seq(e.key or "") for e in damaged})
-            self._check_streams(best, [e.key for e in damaged])
+        with ExitStack() as stack:
+            for attempt in range(_ATTEMPTS):
+                if attempt == _ATTEMPTS - 1 and not (core.read_only or core.backend.read_only) and not core.is_writing:
+                    with suppress(LockedError, ReadOnlyError):
+                        stack.enter_context(core.backend.lock(core.lock_timeout_s))
+                seq = self._seq()
+                truth, damaged = build_index(core.backend, "", store)  # in a temporary file that SQLite takes care of
+                stack.callback(truth.close)
+                index, best = self._check_once(truth, damaged)
+                # what a writer does meanwhile looks like damage: then look again, at last with its lock
+                if self.report.ok or seq == self._seq() == truth.seq:
+                    break
+                if attempt < _ATTEMPTS - 1:
+                    self.report, self._bad = CheckReport(), {}
             if read_data > 0 or decode:
                 self._read_streams(best, 1.0 if decode else read_data, resume=resume)
             if decode:
                 self._decode(best)
             self.report.n_objects = best.value("SELECT count(*) FROM object WHERE deleted IS NULL")
-            self._keep_notes(index, is_whole=read_data >= 1)
-        finally:
-            truth.close()
+            self._keep_notes(index, is_whole=read_data >= 1 or decode)
         return self.report
+
+    def _seq(self) -> int | None:
+        try:
+            return self._core.index.seq
+        except IndexDamagedError:
+            return None
+
+    def _check_once(self, truth: Index, damaged: list[IntegrityError]) -> tuple[Index | None, Index]:
+        """Look at everything but the bytes of streams; return the index and, if it is damaged, what stands for it."""
+        index: Index | None = None
+        try:
+            index = self._core.index
+        except IndexDamagedError as error:
+            self._add(error.key or "index", str(error), (), "", noted=False)
+        best = index or truth
+        self._check_store_file()
+        for unread in damaged:
+            self._entry_problem(best, unread)
+        if index is not None:
+            self._check_index(index, truth, {entry_seq(e.key or "") for e in damaged})
+        self._check_streams(best, [e.key for e in damaged])
+        return index, best
 
     def _add(self, key: str, what: str, objects: Iterable[tuple[int, str]], advice: str, *, noted: bool = True) -> None:
         self.report.problems.append(Problem(key, what, tuple(objects), advice))
@@ -161,7 +184,7 @@ class Checker:
             error = IntegrityError(f"{entry_key(seq)} is missing", key=entry_key(seq))
             damaged.add(seq)
             self._entry_problem(index, error)
-        what = index.value("PRAGMA quick_check(1)")
+        what = index.value("PRAGMA integrity_check(1)")
         if what != "ok":
             self._add(str(index.path), f"the index is damaged: {what}", (), REBUILD, noted=False)
             return
@@ -169,15 +192,11 @@ class Checker:
         late = {seq for seq in there - here if seq <= index.seq}
         mine, theirs = _state(index, skipped), _state(truth, skipped)
         wrong = sorted(set(mine.items()) ^ set(theirs.items()), key=repr)
-        if (wrong or late) and not self._moved_on(index, truth):
+        if wrong or late:
             objects = {key[1]: decode_name(row[0]) for key, row in wrong if key[0] == "object"}
             example = f", for instance {wrong[0][0]}" if wrong else ""
             text = f"the index differs from the journal in {len(wrong) + len(late)} places{example}"
             self._add(str(index.path), text, sorted(objects.items()), REBUILD, noted=False)
-
-    def _moved_on(self, index: Index, truth: Index) -> bool:
-        """Say whether a writer committed something while we looked."""
-        return index.seq != truth.seq
 
     def _dependents(self, index: Index, condition: str, *values: Any) -> list[tuple[int, str]]:
         """Return the objects whose content, or a base of it, fulfils a condition."""

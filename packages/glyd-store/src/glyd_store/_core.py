@@ -221,6 +221,11 @@ class Core:
 
     # ---- writing
 
+    @property
+    def is_writing(self) -> bool:
+        """Whether this object holds the lock."""
+        return self._depth > 0
+
     def check_writable(self) -> None:
         """Raise where writing cannot work, before work is done for it.
 

@@ -241,6 +241,7 @@ class Index:
         for stream in entry.streams:
             do("INSERT OR REPLACE INTO stream VALUES(?, ?, ?, ?)", (stream.id, stream.nbytes, stream.size, entry.seq))
             do("DELETE FROM leftover WHERE key = ?", (stream_key(stream.id),))
+            do("DELETE FROM damage WHERE key = ?", (stream_key(stream.id),))
         for content in entry.contents:
             self._apply_content(content, entry.seq)
         for v in entry.objects:
@@ -298,6 +299,7 @@ class Index:
         for stream in entry.drop_streams:
             do("DELETE FROM stream WHERE id = ?", (stream,))
             do("DELETE FROM verified WHERE stream = ?", (stream,))
+            do("DELETE FROM damage WHERE key = ?", (stream_key(stream),))
             do("INSERT OR REPLACE INTO leftover VALUES(?, ?)", (stream_key(stream), entry.seq))
 
 

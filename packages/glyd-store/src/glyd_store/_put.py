@@ -113,10 +113,12 @@ class Writer:
                     else:
                         self._add_stream(entry, source, name, made)
                     number = self._add_object(entry, name, source, tags)
+                    entry.drop_streams = self._replaced(entry, source)
                     core.commit(entry)
                 except BaseException as error:
                     core.discard_streams(made, error)
                     raise
+                core.remove([stream_key(stream) for stream in entry.drop_streams])
                 pack_waiting(core, self.level)
                 return object_by_id(core.index, number)
 
@@ -155,6 +157,13 @@ class Writer:
         if row.stream is None:
             return bool(nbytes == self.core.index.value("SELECT nbytes FROM entry WHERE seq = ?", row.seq))
         return bool(nbytes == self.core.index.value("SELECT nbytes FROM stream WHERE id = ?", row.stream))
+
+    def _replaced(self, entry: Entry, source: Source) -> list[bytes]:
+        """Return the damaged stream that a content has been in until now, to be dropped."""
+        row = find_content(self.core, source.sha256) if entry.contents else None
+        if row is None or row.kind != "stream" or row.stream is None or row.stream in {s.id for s in entry.streams}:
+            return []
+        return [row.stream]
 
     def _add_object(self, entry: Entry, name: str, source: Source, tags: Mapping[str, str] | None) -> int:
         number = entry.next_id

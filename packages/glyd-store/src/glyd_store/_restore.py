@@ -10,9 +10,9 @@ import secrets
 from typing import TYPE_CHECKING
 
 from glyd_store._contents import find_content, read_content
-from glyd_store._errors import IntegrityError, ObjectNotFoundError, StoreError
+from glyd_store._errors import IndexDamagedError, IntegrityError, StoreError
 from glyd_store._frames import write_all
-from glyd_store._info import iter_newest
+from glyd_store._info import iter_newest, object_by_id
 from glyd_store._names import restore_paths
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ def content_of(core: Core, info: ObjectInfo) -> Row:
     """Return the content of an object."""
     row = find_content(core, bytes.fromhex(info.sha256))
     if row is None:
-        raise ObjectNotFoundError(f"the content of object {info.id} ({info.name!r}) has been removed")
+        object_by_id(core.index, info.id)  # raises if it was deleted and removed meanwhile
+        raise IndexDamagedError(f"the index has object {info.id} and not its content", key=core.index.path)
     return row
 
 

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
@@ -127,7 +128,8 @@ def _put_stdin(store: Store, options: argparse.Namespace, tags: dict[str, str]) 
 
 def _put_command(store: Store, options: argparse.Namespace, tags: dict[str, str]) -> ObjectInfo:
     """Store what a command prints, unless it fails: half a dump is no dump."""
-    process = subprocess.Popen(options.command, shell=True, stdout=subprocess.PIPE)  # noqa: S602 - that is what it is for
+    # in a group of its own, to end all of it when we are stopped
+    process = subprocess.Popen(options.command, shell=True, stdout=subprocess.PIPE, start_new_session=True)  # noqa: S602
     assert process.stdout is not None  # noqa: S101 - for mypy
     try:
         with process.stdout as out, _spool(cast("BinaryIO", out)) as spool:
@@ -140,7 +142,8 @@ def _put_command(store: Store, options: argparse.Namespace, tags: dict[str, str]
             spool.seek(0)
             return store.put(options.name, spool, tags=tags)
     except BaseException:
-        process.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         raise
 
