@@ -120,3 +120,13 @@ def test_sizes(word, nbytes):
 def test_wrong_sizes(word):
     with pytest.raises(UsageError):
         parse(["-d", f"--memory={word}", "x"])
+
+
+def test_store_says_what_to_install_or_runs(glyd, tmp_path):
+    try:
+        import glyd_store  # noqa: F401 - whether it is there
+    except ImportError:
+        assert "glyd-cli[store]" in glyd.fail("store", "s", "list", code=1)
+        return
+    glyd("store", "s", "put", "-", "--name", "a", input=b"1")
+    assert glyd("store", "s", "get", "a").out == b"1"

@@ -54,7 +54,11 @@ def test_a_day(run, tmp_path):
     assert run("s", "get", "piped", "--range", "10-19") == noise(300_000)[10:20]
     assert run("s", "get", "piped", "--range", "299990-") == noise(300_000)[299_990:]
     listed = [json.loads(line) for line in run("s", "list", "--all", "--json").splitlines()]
-    assert [(x["id"], x["name"], x["tags"]) for x in listed] == [(1, "a.txt", {"k": "v"}), (2, "a.txt", {}), (3, "piped", {})]
+    assert [(x["id"], x["name"], x["tags"]) for x in listed] == [
+        (1, "a.txt", {"k": "v"}),
+        (2, "a.txt", {}),
+        (3, "piped", {}),
+    ]
     assert run("s", "list").count(b"\n") == 2
     assert run("s", "versions", "a.txt").count(b"\n") == 2
     assert b"piped" in run("s", "find", "pi*")
@@ -63,7 +67,10 @@ def test_a_day(run, tmp_path):
     run("s", "restore", "there")
     assert (tmp_path / "there" / "a.txt").read_bytes() == b"second\n" * 100
     run("s", "restore", "there", code=2)
-    assert b"would" in subprocess.run([COMMAND, "s", "prune", "--keep-last", "1", "-n"], cwd=tmp_path, capture_output=True).stderr
+    assert (
+        b"would"
+        in subprocess.run([COMMAND, "s", "prune", "--keep-last", "1", "-n"], cwd=tmp_path, capture_output=True).stderr
+    )
     run("s", "prune", "--keep-last", "1")
     assert run("s", "list", "--deleted").count(b"\n") == 1
     run("s", "undelete", "1")
@@ -171,7 +178,9 @@ def test_damage_has_its_exit_code(run, tmp_path):
 def test_locked(run, tmp_path):
     run("s", "put", "-", "--name", "a", input=b"1")
     code = "import glyd_store, sys\nwith glyd_store.Store('s').writing():\n print(1, flush=True); sys.stdin.read()"
-    with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+    with subprocess.Popen(
+        [sys.executable, "-c", code], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
         other.stdout.readline()
         run("s", "put", "-", "--name", "a", "--wait", "0", input=b"2", code=7)
         assert run("s", "get", "a") == b"1"

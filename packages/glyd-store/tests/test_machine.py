@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from glyd_store import ObjectNotFoundError, Store
-from glyd_store import _packing, _put
+from glyd_store import ObjectNotFoundError, Store, _packing, _put
 
 STEPS = int(os.environ.get("GLYD_STORE_STEPS", "500"))
 PER_RUN = 50

@@ -5,14 +5,12 @@
 import io
 import os
 import random
-import subprocess
-import sys
 from datetime import datetime, timedelta, timezone
 
 import pytest
 
 import glyd
-from glyd_store import LockedError, ObjectNotFoundError, Policy, ReadOnlyError, Store, StoreError
+from glyd_store import ObjectNotFoundError, Policy, ReadOnlyError, Store, StoreError
 
 
 def noise(n, seed=1):
@@ -336,7 +334,13 @@ def test_model_files_are_known_by_their_tensors():
 
     assert model_structure(model(1)) == model_structure(model(2)) is not None
     assert model_structure(model(1)) != model_structure(model(1, (20, 10)))
-    for bad in (b"", b"12345678{", struct.pack("<Q", 1 << 60) + b"{}", struct.pack("<Q", 2) + b"{]", b"\2" + bytes(7) + b"{}"):
+    for bad in (
+        b"",
+        b"12345678{",
+        struct.pack("<Q", 1 << 60) + b"{}",
+        struct.pack("<Q", 2) + b"{]",
+        b"\2" + bytes(7) + b"{}",
+    ):
         model_structure(bad)
 
 
@@ -359,89 +363,3 @@ def test_places(tmp_path):
 
 def test_facade():
     assert glyd.Store is Store
-
-
-def test_other_process_holds_the_lock(tmp_path):
-    code = (
-        "import sys, glyd_store\n"
-        "s = glyd_store.Store(sys.argv[1])\n"
-        "s.put('a', b'1')\n"
-        "with s.writing():\n"
-        "    print('held', flush=True)\n"
-        "    sys.stdin.read()\n"
-    )
-    command = [sys.executable, "-c", code, str(tmp_path / "s")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-        assert other.stdout.readline() == b"held\n"
-        store = Store(tmp_path / "s", lock_timeout_s=0.2)
-        with pytest.raises(LockedError, match=f"process {other.pid}"):
-            store.put("b", b"2")
-        assert store.get("a") == b"1"  # readers do not wait
-        other.kill()
-    store.put("b", b"2")  # the lock died with its process
-    assert store.get("b") == b"2"
-
-
-def test_lock_text_of_another_machine(tmp_path):
-    store = Store(tmp_path / "s", lock_timeout_s=0.1)
-    store.put("a", b"1")
-    lock = tmp_path / "s" / "lock"
-    lock.write_text('{"host": "elsewhere", "boot": "b", "pid": 1, "start": "1"}\n')
-    with pytest.raises(LockedError, match="process 1 on elsewhere.*--break-lock"):
-        store.put("a", b"2")
-    Store(tmp_path / "s", break_lock=True).put("a", b"2")
-    assert lock.read_bytes() == b""
-    for garbage in (b"", b"\0" * 100, b'{"host"', b"[1]"):
-        lock.write_bytes(garbage)
-        store.put("a", b"3")
-    lock.unlink()
-    store.put("a", b"4")
-
-
-def test_owners():
-    from dataclasses import replace
-
-    from glyd_store._owner import current_owner, is_dead, parse_owner
-
-    me = current_owner()
-    assert parse_owner(me.to_json()) == me
-    assert not is_dead(me)
-    assert is_dead(replace(me, pid=999_999_999))
-    assert is_dead(replace(me, boot="another"))
-    assert is_dead(replace(me, start="1")) or not me.start
-    assert not is_dead(replace(me, host="elsewhere", pid=999_999_999))
-
-
-def test_readers_beside_a_writer(tmp_path):
-    """Readers in other processes see whole states while one writes, packs, deletes and compacts."""
-    code = (
-        "import sys, time, glyd_store\n"
-        "s = glyd_store.Store(sys.argv[1], threads=1)\n"
-        "n = 0\n"
-        "end = time.time() + 6\n"
-        "while time.time() < end:\n"
-        "    for i in list(s.list())[-30:]:\n"
-        "        try:\n"
-        "            assert s.get(i) == i.name.encode() * 50, i\n"
-        "            n += 1\n"
-        "        except glyd_store.ObjectNotFoundError:\n"
-        "            pass\n"
-        "    r = s.check()\n"
-        "    assert r.ok, r.problems\n"
-        "print(n)\n"
-    )
-    store = Store(tmp_path / "s", threads=1, level="turbo")
-    store.put("first", b"first" * 50)
-    command = [sys.executable, "-c", code, str(tmp_path / "s")]
-    readers = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
-    i = 0
-    while any(reader.poll() is None for reader in readers):
-        i += 1
-        store.put(f"n{i}", f"n{i}".encode() * 50)
-        if i % 20 == 0:
-            store.delete(list(store.list())[:10])
-            store.compact()
-    for reader in readers:
-        out, err = reader.communicate()
-        assert reader.returncode == 0, err.decode()
-        assert int(out) > 50

@@ -61,6 +61,8 @@ def _main(argv: Sequence[str]) -> int:
     try:
         if argv and argv[0] in serve.VERBS:
             return _serve(argv[0], argv[1:])
+        if argv and argv[0] == "store":
+            return _store(argv[1:])
         options = parse(argv)
         with Reporter(quiet=options.quiet, verbose=options.verbose, bar=not _shows_content(options)) as reporter:
             return _run(options, reporter, umask)
@@ -90,6 +92,17 @@ def _serve(verb: str, words: Sequence[str]) -> int:
         return 0
     with Reporter(quiet=False, verbose=False, bar=False) as reporter:
         return serve.run_serve_verb(options, reporter)
+
+
+def _store(words: Sequence[str]) -> int:
+    from glyd_cli.errors import UsageError
+
+    try:
+        from glyd_store import run_command
+    except ImportError:
+        text = "'store' needs another package: pip install 'glyd-cli[store]'; a file of that name: ./store"
+        raise UsageError(text) from None
+    return run_command(words, prog="glyd store")
 
 
 def _run(options: Options, reporter: Reporter, umask: int) -> int:

@@ -35,7 +35,7 @@ _LATER = {
 MODEL_VERBS = ("pack", "unpack", "verify", "fit")
 """First words that are commands on models; a file of that name needs a path."""
 
-_LATER_VERBS = ("train", "bundle", "unbundle", "doctor", "store")
+_LATER_VERBS = ("train", "bundle", "unbundle", "doctor")
 """First words that later versions take for commands; a file of that name needs a path."""
 
 _SIZE_END = 1 << 63  # no file or memory is as large

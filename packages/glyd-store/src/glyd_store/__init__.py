@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from glyd_store._check import CheckReport, Problem
 from glyd_store._errors import (
     IndexDamagedError,
@@ -22,6 +24,30 @@ from glyd_store._stats import StoreStats
 from glyd_store._store import Store
 from glyd_store._version import __version__
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def run_command(argv: Sequence[str], *, prog: str = "glyd-store") -> int:
+    """Run the command ``glyd-store`` in this process.
+
+    Parameters
+    ----------
+    argv
+        Arguments without the name of the program.
+    prog
+        What messages call the program.
+
+    Returns
+    -------
+    int
+        Exit code.
+    """
+    from glyd_store.cli import main  # noqa: PLC0415 - not for those who use the store from Python
+
+    return main(argv, prog)
+
+
 __all__ = [
     "CheckReport",
     "CompactReport",
@@ -39,4 +65,5 @@ __all__ = [
     "StoreStats",
     "StoreVersionError",
     "__version__",
+    "run_command",
 ]
