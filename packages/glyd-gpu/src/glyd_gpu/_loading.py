@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import tempfile
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -169,7 +171,9 @@ def _class_for(transformers: Any, config: Any, hf: dict[str, Any]) -> Any:
     return transformers.AutoModelForCausalLM if found is None else found
 
 
-def _choose(path: str, layout: str, device: torch.device, hf: dict[str, Any]) -> str:
+def _choose(
+    path: str, layout: Literal["auto", "tiered", "mma12"], device: torch.device, hf: dict[str, Any]
+) -> Literal["tiered", "mma12"]:
     """Return the layout for weights that are packed as they load."""
     if layout != "auto":
         return layout
@@ -184,36 +188,48 @@ def _choose(path: str, layout: str, device: torch.device, hf: dict[str, Any]) ->
     return "mma12" if nbytes <= _SPEED_SHARE * free else "tiered"
 
 
-def save_pretrained(model: Any, path: str | os.PathLike[str], **hf: Any) -> None:
-    """Save a packed model: the packs of the original tensors, so that no weight is packed again.
+def save_pretrained(model: Any, path: str | os.PathLike[str]) -> glyd_codec.PackReport:
+    """Save a packed model as a packed directory, which ``glyd unpack`` and ``glyd verify`` read too.
+
+    ``model.save_pretrained(path)`` saves the packs as well, and loads the same, but without the
+    manifest that unpacking and verifying take.
 
     Parameters
     ----------
     model
         Of `from_pretrained`.
     path
-        A directory.
-    **hf
-        For transformers' ``save_pretrained``.
+        The directory to write. Must not exist, or be empty.
+
+    Returns
+    -------
+    glyd.PackReport
+        Sizes, as `glyd.pack_model` returns them.
 
     Raises
     ------
     ParameterError
         The model is not packed.
+    FileExistsError
+        ``path`` is there already.
+
+    Notes
+    -----
+    The bf16 checkpoint is written beside ``path`` and removed at the end: there must be room for it.
     """
+    from glyd_gpu._saving import write_checkpoint  # noqa: PLC0415 - imports safetensors
     from glyd_gpu.integrations.transformers import owner  # noqa: PLC0415
 
-    if owner(model) is None:
+    quantizer = owner(model)
+    if quantizer is None:
         raise ParameterError("the model is not packed: model.save_pretrained(path), then glyd.pack_model(path, out)")
-    generation = getattr(model, "generation_config", None)
-    cache = getattr(generation, "cache_implementation", None)
-    if generation is not None:
-        generation.cache_implementation = None
-    try:
-        model.save_pretrained(os.fspath(path), **hf)
-    finally:
-        if generation is not None:
-            generation.cache_implementation = cache
+    target = os.path.abspath(os.fspath(path))
+    if os.path.lexists(target) and (not os.path.isdir(target) or os.listdir(target)):
+        raise FileExistsError(errno.EEXIST, "is there already, and not as an empty directory", target)
+    parent, name = os.path.split(target)
+    with tempfile.TemporaryDirectory(prefix=f".{name[:200]}.", suffix=".glyd-tmp", dir=parent) as folder:
+        write_checkpoint(model, folder)
+        return glyd_codec.pack_model(folder, target, quantizer.quantization_config.layout)
 
 
 def unpack_modules(model: nn.Module) -> None:

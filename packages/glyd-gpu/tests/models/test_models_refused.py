@@ -11,6 +11,7 @@ from transformers import AutoModelForCausalLM
 
 import glyd
 import glyd_gpu
+from glyd_gpu._checkpoint import read_sources
 
 
 def saved(made, path, change):
@@ -126,3 +127,20 @@ def test_pack_of_another_shape(checkpoint, tmp_path):
     save_file(tensors, path / "model.safetensors", {"format": "pt"})
     with pytest.raises(glyd.FormatError, match=r"down_proj\.weight_packed is \(256, 128\).*\(128, 256\)"):
         glyd_gpu.from_pretrained(path, device="cpu")
+
+
+def test_packs_that_break_their_rules(checkpoint, tmp_path, monkeypatch):
+    """Where kernels decode, packs are looked at when they are loaded; the codec looks when it decodes."""
+    made = checkpoint("llama")
+    path = tmp_path / "damaged"
+    shutil.copytree(made.packed, path)
+    (source,) = (s for s in read_sources([path / "model.safetensors"]).values() if "1.mlp.up_proj" in s.key)
+    data = bytearray((path / "model.safetensors").read_bytes())
+    data[source.offset + 128 + 64] = 255  # the base of its first row
+    (path / "model.safetensors").write_bytes(data)
+    with pytest.raises(glyd.CorruptDataError):
+        made.compute(glyd_gpu.from_pretrained(path, device="cpu"))
+    monkeypatch.setattr(glyd_gpu.integrations.transformers, "VERIFIED_DEVICES", {"cpu"})
+    with pytest.raises(glyd.CorruptDataError, match=r"break the rules.*: model\.layers\.1\.mlp\.up_proj\.weight: "):
+        glyd_gpu.from_pretrained(path, device="cpu")
+    assert torch.equal(made.compute(glyd_gpu.from_pretrained(made.packed, device="cpu", exact=True)), made.logits)

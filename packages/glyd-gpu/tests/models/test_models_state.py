@@ -12,6 +12,7 @@ from transformers import AutoModelForCausalLM
 
 import glyd_codec
 import glyd_gpu
+from glyd_gpu import _saving
 from glyd_gpu.modules import PackedModule
 
 EMBEDDINGS = ("qwen3-tied", "qwen3-untied", "qwen3-tied-1000", "qwen3-untied-1003")
@@ -52,6 +53,26 @@ def test_saved_packs_are_those_of_the_directory(checkpoint, name, options, tmp_p
         assert set(after.keys()) == set(before.keys())
         for key in before.keys():  # noqa: SIM118 - no dictionary
             assert torch.equal(before.get_tensor(key), after.get_tensor(key)), key
+
+
+@pytest.mark.parametrize("name", ["qwen3-tied", "qwen3-moe", "gpt-oss", "gemma3"])
+def test_saved_models_unpack(checkpoint, name, options, tmp_path, monkeypatch):
+    monkeypatch.setattr(_saving, "SHARD_NBYTES", 300_000)
+    made = checkpoint(name)
+    model = glyd_gpu.from_pretrained(made.packed, **options)
+    report = glyd_gpu.save_pretrained(model, tmp_path / "again")
+    assert len(list((tmp_path / "again").glob("*.safetensors"))) > 1
+    assert report.n_packed == glyd_codec.verify_model(tmp_path / "again").n_packed
+    assert [path.name for path in tmp_path.iterdir()] == ["again"]
+    glyd_codec.unpack_model(tmp_path / "again", tmp_path / "plain")
+    plain, info = AutoModelForCausalLM.from_pretrained(tmp_path / "plain", output_loading_info=True)
+    assert not any(info.values()), info
+    assert torch.equal(made.compute(plain), made.logits)
+    assert getattr(plain.config, "quantization_config", None) is None
+    with pytest.raises(FileExistsError, match="again"):
+        glyd_gpu.save_pretrained(model, tmp_path / "again")
+    expected = made.compute(glyd_gpu.from_pretrained(made.packed, **options))
+    assert torch.equal(made.compute(model), expected)  # as it was
 
 
 def test_packed_as_it_loaded_then_saved(checkpoint, options, tmp_path):

@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from concurrent.futures import Future
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import nn
@@ -20,7 +20,11 @@ from glyd_gpu._checkpoint import Source, check_dtypes, read_sources
 from glyd_gpu._errors import ParameterError, UnsupportedVersionError
 from glyd_gpu._meta import LAYOUTS
 from glyd_gpu._plan import Plan, make_plan, prepare
+from glyd_gpu._verify import verify_packs
+from glyd_gpu.modules import PackedModule
 
+VERIFIED_DEVICES = {"cuda"}  # on the CPU the codec looks at every byte that it decodes
+Layout: TypeAlias = Literal["tiered", "mma12"]
 METHOD = "glyd"
 KNOWN_SOURCES: ContextVar[dict[str, Source] | None] = ContextVar("KNOWN_SOURCES", default=None)  # of a load in progress
 VERSION = 1  # of packed models
@@ -37,7 +41,7 @@ class GlydConfig(QuantizationConfigMixin):
         Of packed models.
     """
 
-    def __init__(self, layout: str = "tiered", version: int = VERSION, **unknown: Any) -> None:
+    def __init__(self, layout: Layout = "tiered", version: int = VERSION, **unknown: Any) -> None:
         unknown.pop("quant_method", None)
         if unknown:
             raise ParameterError(f"quantization_config of a packed model has unknown entries: {', '.join(unknown)}")
@@ -51,7 +55,7 @@ class GlydConfig(QuantizationConfigMixin):
             raise ParameterError(f"layout must be one of {', '.join(LAYOUTS)}; not {layout!r}")
         self.quant_method = METHOD
         self.version = version
-        self.layout = layout
+        self.layout: Layout = layout
 
 
 class GlydQuantizer(HfQuantizer):
@@ -142,6 +146,8 @@ class GlydQuantizer(HfQuantizer):
         model._weight_conversions = []
         model.glyd_conversions = [c for c in self._conversions if c.was_used()]
         self.plan = Plan()
+        if self.pre_quantized:
+            _verify(model)
         return model
 
     def get_state_dict_and_metadata(self, model: Any) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
@@ -156,6 +162,26 @@ class GlydQuantizer(HfQuantizer):
 
         unpack_modules(model)
         return model if dtype in {None, torch.bfloat16} else model.to(dtype)
+
+
+def _verify(model: nn.Module) -> None:
+    """Hold the packs of a file to their rules, where kernels will not: they only stay inside of them.
+
+    Raises
+    ------
+    CorruptDataError
+        Names the tensors of the checkpoint that are damaged.
+    """
+    packs = {}
+    for module in model.modules():
+        if isinstance(module, PackedModule):
+            for name, tensor in module.glyd_tensors.items():
+                data = module.packed_data(name)
+                if data.device.type in VERIFIED_DEVICES:
+                    for piece in tensor.pieces:
+                        if piece.meta is not None:
+                            packs[piece.source] = data.narrow(0, piece.offset, piece.nbytes), list(piece.meta)
+    verify_packs(packs)
 
 
 # ---- conversions: what transformers' loader calls -----------------------------
