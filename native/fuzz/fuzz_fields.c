@@ -7,11 +7,15 @@
  */
 #include "common/cpu.h"
 #include "fuzz.h"
+#include "glyd/base.h"
 #include "segment/segment_weights_decode.h"
 
 #define CONTENT_MAX ((size_t)1 << 18)
 
 static void decode(const uint8_t *data, size_t size, size_t len) {
+  static uint8_t older[CONTENT_MAX / 2]; /* differences to it are read as well */
+  glyd_base *base;
+  FUZZ_CHECK(glyd_base_create(&base, older, sizeof older, NULL) == GLYD_OK);
   static _Alignas(64) uint8_t workspace[1 << 20];
   FUZZ_CHECK(glyd_segment_weights_decode_workspace() <= sizeof workspace);
   /* Exact memory of its own on both sides: a sanitizer sees every byte too far. */
@@ -23,11 +27,12 @@ static void decode(const uint8_t *data, size_t size, size_t len) {
   for (int i = 0; i < 2; i++) {
     out[i] = malloc(len);
     if (!out[i]) abort();
-    status[i] = glyd_segment_weights_decode(i == 0 ? glyd_cpu_features() : GLYD_CPU_SCALAR, workspace, out[i], len, in,
-                                            size, NULL);
+    status[i] = glyd_segment_weights_decode(i == 0 ? glyd_cpu_features() : GLYD_CPU_SCALAR, workspace, NULL, out[i],
+                                            len, in, size, NULL);
   }
   FUZZ_CHECK((status[0] == GLYD_OK) == (status[1] == GLYD_OK));
   FUZZ_CHECK(status[0] != GLYD_OK || memcmp(out[0], out[1], len) == 0);
+  glyd_base_free(base);
   free(out[0]);
   free(out[1]);
   free(in);

@@ -9,7 +9,10 @@
 #include "common/cpu.h"
 #include "fields/fields_choose_encode.h"
 #include "fields/fields_decode.h"
+#include "fields/fields_difference_decode.h"
+#include "fields/fields_difference_encode.h"
 #include "fields/fields_encode.h"
+#include "glyd/base.h"
 #include "glyd/glyd.h"
 #include "segment/segment_weights_decode.h"
 #include "segment/segment_weights_encode.h"
@@ -121,14 +124,116 @@ static void test_layouts(void) {
   }
 }
 
+/* ---- differences ------------------------------------------------------------------ */
+
+static void check_difference(size_t period, const uint8_t *in, const uint8_t *older, size_t len) {
+  static uint8_t first[2 * MOST + 4096];
+  size_t n = 0, m = 0;
+  guarded from = guarded_new(len, (int)test_below(2)), before = guarded_new(len, (int)test_below(2));
+  memcpy(from.p, in, len);
+  memcpy(before.p, older, len);
+  CHECK(glyd_fields_difference_encode(variants[0], workspace, period, from.p, before.p, len, first, sizeof first, &n) ==
+        GLYD_OK);
+  guarded exact = guarded_new(n, 0);
+  for (unsigned v = 0; v < n_variants; v++) {
+    CHECK(glyd_fields_difference_encode(variants[v], workspace, period, from.p, before.p, len, exact.p, n, &m) ==
+          GLYD_OK);
+    CHECK(m == n && memcmp(exact.p, first, n) == 0);
+    CHECK(glyd_fields_difference_encode(variants[v], workspace, period, from.p, before.p, len, exact.p, n - 1, &m) ==
+          GLYD_E_BUFFER);
+    memcpy(exact.p, first, n);
+    guarded to = guarded_new(len, (int)test_below(2));
+    CHECK(glyd_fields_difference_decode(variants[v], workspace, to.p, len, before.p, exact.p, n, 0, NULL, 0) ==
+          GLYD_OK);
+    CHECK(memcmp(to.p, in, len) == 0);
+    for (int i = 0; i < 4; i++) {
+      const size_t cut = test_below(n);
+      guarded less = guarded_new(cut, 0);
+      memcpy(less.p, first, cut);
+      CHECK(glyd_fields_difference_decode(variants[v], workspace, to.p, len, before.p, less.p, cut, 0, NULL, 0) ==
+            GLYD_E_CORRUPT);
+      guarded_free(less);
+    }
+    for (int i = 0; i < 4; i++) { /* damage stays inside */
+      exact.p[test_below(i % 2 ? n : n < 30 ? n : 30)] ^= (uint8_t)(1u << test_below(8));
+      (void)glyd_fields_difference_decode(variants[v], workspace, to.p, len, before.p, exact.p, n, 0, NULL, 0);
+    }
+    memcpy(exact.p, first, n);
+    guarded_free(to);
+  }
+  guarded_free(exact);
+  guarded_free(before);
+  guarded_free(from);
+}
+
+/* Add up to 2^bits to some of the numbers. */
+static void train(uint8_t *p, size_t n, size_t width, unsigned bits, unsigned one_of) {
+  for (size_t i = 0; i + width <= n; i += width) {
+    if (test_below(one_of) != 0) continue;
+    uint64_t v = glyd_fields_difference_number(p + i, width);
+    v += (test_random() & (((uint64_t)2 << bits) - 1)) - ((uint64_t)1 << bits);
+    for (size_t j = 0; j < width; j++) p[i + j] = (uint8_t)(v >> (8 * j));
+  }
+}
+
+static void test_differences(void) {
+  static uint8_t older[MOST], content[MOST];
+  for (int i = 0; i < 300; i++) {
+    const size_t period = (size_t)1 << test_below(4), n = 1 + test_below((i % 8 ? 5000 : MOST) / period);
+    const size_t len = n * period;
+    test_content((unsigned)test_below(TEST_KINDS), older, len);
+    memcpy(content, older, len);
+    if (i % 5 == 0)
+      test_content((unsigned)test_below(TEST_KINDS), content, len);
+    else
+      train(content, len, period, (unsigned)test_below(8 * period - 1), 1 + (unsigned)test_below(30));
+    check_difference(period, content, older, len);
+  }
+}
+
+/* Bodies whose escapes do not fit: 255 and an escape that carries over, or too few of them. */
+static void test_wrong_differences(void) {
+  static const uint8_t older[4];
+  static const struct {
+    uint8_t body[12];
+    size_t n;
+    glyd_status status;
+  } bodies[] = {
+      {{2, 1, 8, 255, 7, 4, 1, 4, 0}, 9, GLYD_OK},              /* 255 + 1 and 7 */
+      {{2, 1, 8, 255, 7, 4, 0xFF, 4, 0xFF}, 9, GLYD_E_CORRUPT}, /* 255 + 65535 */
+      {{2, 1, 8, 255, 7, 0, 4, 0}, 8, GLYD_E_CORRUPT},          /* no low byte */
+      {{2, 1, 8, 6, 7, 4, 1, 4, 0}, 9, GLYD_E_CORRUPT},         /* an escape that nothing asks for */
+      {{2, 1, 8, 6, 7, 0, 0}, 7, GLYD_OK},
+      {{2, 0, 8, 6, 7, 0, 0}, 7, GLYD_E_CORRUPT}, /* m */
+      {{2, 3, 8, 6, 7, 0, 0}, 7, GLYD_E_CORRUPT},
+      {{3, 1, 8, 6, 7, 0, 0}, 7, GLYD_E_CORRUPT}, /* P */
+      {{0, 1, 8, 6, 7, 0, 0}, 7, GLYD_E_CORRUPT},
+      {{8, 1, 8, 6, 7, 0, 0}, 7, GLYD_E_CORRUPT}, /* 4 bytes are no numbers of 8 */
+      {{2, 2, 8, 255, 7, 8, 255, 0}, 8, GLYD_OK}, /* m = P: 255 is itself */
+      {{2, 1, 8, 6, 7, 0, 0, 0}, 8, GLYD_E_CORRUPT},
+      {{1, 1, 16, 255, 7, 0, 255}, 7, GLYD_OK},
+  };
+  for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
+    guarded in = guarded_new(bodies[i].n, 0), out = guarded_new(4, 0);
+    memcpy(in.p, bodies[i].body, bodies[i].n);
+    for (unsigned v = 0; v < n_variants; v++)
+      CHECK(glyd_fields_difference_decode(variants[v], workspace, out.p, 4, older, in.p, bodies[i].n, 0, NULL, 0) ==
+            bodies[i].status);
+    guarded_free(in);
+    guarded_free(out);
+  }
+}
+
 /* ---- whole segments ------------------------------------------------------------ */
 
 static size_t encode_segment(unsigned cpu, int level, const uint8_t *in, size_t len, uint8_t *out, size_t cap) {
   const glyd_lz_config config = {.level = level, .segment_size = len, .cpu = cpu};
   void *memory = aligned_alloc(64, (glyd_segment_weights_encode_workspace(&config) + 63) & ~(size_t)63);
   CHECK(memory != NULL);
-  size_t n = 0;
-  const glyd_status status = glyd_segment_weights_encode(&config, memory, in, len, out, cap, &n);
+  const glyd_segment_older older = {NULL, 0};
+  size_t n = 0, n_differences = 1;
+  const glyd_status status =
+      glyd_segment_weights_encode(&config, memory, &older, in, len, out, cap, &n, &n_differences);
   CHECK(status == GLYD_OK || status == GLYD_E_BUFFER);
   free(memory);
   return status == GLYD_OK ? n : 0;
@@ -150,16 +255,16 @@ static size_t check_segment(int level, const uint8_t *in, size_t len) {
   memcpy(stored.p, out[0], n);
   for (unsigned v = 0; v < n_variants; v++) {
     memset(to.p, 0, len);
-    CHECK(glyd_segment_weights_decode(variants[v], workspace, to.p, len, stored.p, n, NULL) == GLYD_OK);
+    CHECK(glyd_segment_weights_decode(variants[v], workspace, NULL, to.p, len, stored.p, n, NULL) == GLYD_OK);
     CHECK(memcmp(to.p, in, len) == 0);
   }
   for (int i = 0; i < 30; i++) { /* damage: any status, and nothing outside; variants agree */
     memcpy(stored.p, out[0], n);
     const size_t at = i % 2 ? test_below(n) : test_below(n < 40 ? n : 40);
     stored.p[at] = (uint8_t)(stored.p[at] ^ (1u << test_below(8)));
-    const glyd_status first = glyd_segment_weights_decode(variants[0], workspace, to.p, len, stored.p, n, NULL);
+    const glyd_status first = glyd_segment_weights_decode(variants[0], workspace, NULL, to.p, len, stored.p, n, NULL);
     for (unsigned v = 1; v < n_variants; v++)
-      CHECK(glyd_segment_weights_decode(variants[v], workspace, to.p, len, stored.p, n, NULL) == first);
+      CHECK(glyd_segment_weights_decode(variants[v], workspace, NULL, to.p, len, stored.p, n, NULL) == first);
   }
   guarded_free(stored);
   guarded_free(to);
@@ -302,20 +407,94 @@ static void test_frames(void) {
   }
 }
 
+/* A model that was trained further, against the one before: every width, with headers of other sizes, in
+ * segments of any size, streamed and not. */
+static void test_against_base(void) {
+  static uint8_t older[MOST], content[MOST], one[MOST + 4096], two[MOST + 4096], back[MOST];
+  for (unsigned width = 2; width <= 4; width += 2) {
+    for (int more = 0; more < 3; more++) { /* 16 bytes more of header each */
+      const size_t head = 64, new_head = head + 16 * (size_t)more, numbers = 600000;
+      memset(older, ' ', sizeof older);
+      memset(content, ' ', sizeof content);
+      memset(older, 0, 8);
+      memset(content, 0, 8);
+      older[0] = (uint8_t)(head - 8);
+      content[0] = (uint8_t)(new_head - 8);
+      older[8] = content[8] = '{';
+      fill_numbers(older + head, numbers, width, 0);
+      memcpy(content + new_head, older + head, numbers);
+      train(content + new_head, numbers, width, width == 2 ? 3 : 12, 2);
+      const size_t len = new_head + numbers;
+      glyd_base *base;
+      CHECK(glyd_base_create(&base, older, head + numbers, NULL) == GLYD_OK && glyd_base_index(base) == GLYD_OK);
+      glyd_params params;
+      glyd_params_init(&params, GLYD_LEVEL_TURBO + more);
+      params.base = base;
+      params.segment_size = more == 2 ? 0 : 100000;
+      params.threads = 1 + more;
+      size_t n, m = 0;
+      CHECK(glyd_compress(one, sizeof one, content, len, &params, &n) == GLYD_OK);
+      CHECK(first_kind(one, n) == GLYD_KIND_WEIGHTS);
+      CHECK((double)n < (width == 2 ? .32 : .48) * (double)len);
+      glyd_error error;
+      CHECK(glyd_decompress_base(back, sizeof back, one, n, base, 2, NULL, NULL, &m, &error) == GLYD_OK);
+      CHECK(m == len && memcmp(back, content, len) == 0);
+      CHECK(glyd_decompress(back, sizeof back, one, n, 1, NULL, NULL, &m, &error) == GLYD_E_BASE_MISSING);
+      glyd_cctx *ctx;
+      params.content_size = len;
+      CHECK(glyd_cctx_create(&ctx, &params) == GLYD_OK);
+      glyd_in in = {content, 0, 0};
+      glyd_out out = {two, sizeof two, 0};
+      size_t pending;
+      while (in.size < len) {
+        in.size += 1 + test_below(len - in.size);
+        CHECK(glyd_compress_stream(ctx, &out, &in, GLYD_CONTINUE, &pending) == GLYD_OK);
+      }
+      CHECK(glyd_compress_stream(ctx, &out, &in, GLYD_END, &pending) == GLYD_OK && pending == 0);
+      CHECK(out.pos == n && memcmp(one, two, n) == 0);
+      glyd_cctx_free(ctx);
+      glyd_base_free(base);
+    }
+  }
+}
+
+/* A place past the end of the base, and a difference where there is no base. */
+static void test_wrong_places(void) {
+  static const uint8_t bytes[8] = "abcdefgh";
+  glyd_base *base;
+  CHECK(glyd_base_create(&base, bytes, sizeof bytes, NULL) == GLYD_OK);
+  for (uint8_t place = 0; place < 10; place++) {
+    const uint8_t payload[] = {GLYD_PIECE_DIFFERENCE, 4, 8, place, 2, 1, 8, 2, 2, 0, 0};
+    uint8_t out[4];
+    const glyd_status status =
+        glyd_segment_weights_decode(variants[0], workspace, base, out, 4, payload, sizeof payload, NULL);
+    CHECK(status == (place <= 4 ? GLYD_OK : GLYD_E_CORRUPT));
+    if (status == GLYD_OK) CHECK(out[0] == bytes[place] + 1 && out[1] == bytes[place + 1]);
+    CHECK(glyd_segment_weights_decode(variants[0], workspace, NULL, out, 4, payload, sizeof payload, NULL) ==
+          GLYD_E_CORRUPT);
+  }
+  glyd_base_free(base);
+}
+
 int main(void) {
   variants[n_variants++] = GLYD_CPU_SCALAR;
   if (glyd_cpu_features() & GLYD_CPU_AVX2) variants[n_variants++] = glyd_cpu_features();
-  const size_t most = glyd_segment_weights_decode_workspace() > glyd_fields_encode_workspace()
-                          ? glyd_segment_weights_decode_workspace()
-                          : glyd_fields_encode_workspace();
+  const size_t sizes[] = {glyd_segment_weights_decode_workspace(), glyd_fields_encode_workspace(),
+                          glyd_fields_difference_encode_workspace()};
+  size_t most = 0;
+  for (size_t i = 0; i < 3; i++) most = sizes[i] > most ? sizes[i] : most;
   CHECK(glyd_segment_weights_decode_workspace() <= ((size_t)1 << 20) - ((size_t)64 << 10));
   workspace = aligned_alloc(64, (most + 63) & ~(size_t)63);
   CHECK(workspace != NULL);
   test_sniff();
   test_layouts();
+  test_differences();
+  test_wrong_differences();
   test_savings();
   test_segments();
   test_frames();
+  test_against_base();
+  test_wrong_places();
   free(workspace);
   return 0;
 }

@@ -49,6 +49,7 @@
 #define GLYD_PIECE_RAW 0
 #define GLYD_PIECE_LZ 1
 #define GLYD_PIECE_FIELDS 2
+#define GLYD_PIECE_DIFFERENCE 3
 
 /* block types inside a GLYD_KIND_LZ segment */
 #define GLYD_BLOCK_RAW 0

@@ -7,6 +7,7 @@
 #include "fields/fields_choose_encode.h"
 
 #include "common/mem.h"
+#include "fields/fields_difference_encode.h"
 #include "fields/fields_entropy_encode.h"
 
 #define WINDOWS 4u
@@ -248,7 +249,7 @@ void glyd_fields_choose(const uint8_t *segment, size_t at, size_t len, int coded
   uint32_t cost = COST_RAW;
   int kept = 0;
   *choice = (glyd_fields_choice){.is_fields = 0};
-  if (before->is_fields && before->layout.period > 1) {
+  if (before->is_fields && !before->is_difference && before->layout.period > 1) {
     cost = layout_cost(&s, &before->layout, before->phase);
     kept = cost <= plain_cost + (plain_cost >> 7);
   }
@@ -274,5 +275,40 @@ void glyd_fields_choose(const uint8_t *segment, size_t at, size_t len, int coded
   const int gains = cost <= COST_RAW - COST_RAW / 100 || (choice->layout.period > 8 && cost < COST_RAW);
   /* nothing repeats: at the same size planes are faster than a search for matches */
   choice->is_fields = gains && (repeated < 8 ? cost <= lz + (lz >> 7) : cost < lz - (lz >> 5));
-  if (before->is_fields && kept && cost < COST_ONE / 8 && cost <= lz + COST_ONE / 8) choice->is_fields = 1;
+  if (kept && cost < COST_ONE / 8 && cost <= lz + COST_ONE / 8) choice->is_fields = 1;
+  choice->cost = choice->is_fields ? cost : lz;
+}
+
+int glyd_fields_choose_difference(const uint8_t *segment, size_t at, size_t len, const uint8_t *older, uint64_t size,
+                                  int64_t shift, glyd_fields_choice *choice) {
+  const int64_t first = (int64_t)at + shift;
+  if (first < 0 || (uint64_t)first > size || len > size - (uint64_t)first) return 0;
+  const int is_number = choice->is_fields && glyd_fields_is_number(&choice->layout);
+  const unsigned period = is_number ? choice->layout.period : 1;
+  const size_t phase = is_number ? choice->phase : 0;
+  const sample s = take_sample(segment, at, len);
+  plane_counts c;
+  memset(c.of, 0, period * sizeof c.of[0]);
+  uint8_t difference[WINDOWS * WINDOW_MAX];
+  uint32_t total = 0;
+  for (unsigned w = 0; w < s.n; w++) {
+    const size_t begin = s.begin[w] + (phase + period - s.begin[w] % period) % period;
+    const size_t n = s.end[w] > begin ? (s.end[w] - begin) / period : 0;
+    glyd_fields_difference_subtract(difference, segment + begin, older + ((int64_t)begin + shift), n * period, period);
+    for (size_t i = 0; i < n * period; i += period)
+      for (unsigned k = 0; k < period; k++) c.of[k][difference[i + k]]++;
+    total += (uint32_t)n;
+  }
+  uint64_t bits = 0;
+  for (unsigned k = 0; k < period; k++) bits += glyd_entropy_bits(c.of[k], total);
+  const uint32_t cost = cost_of(bits, (uint64_t)total * period);
+  if (cost >= choice->cost - choice->cost / 16) return 0;
+  *choice = (glyd_fields_choice){.is_fields = 1,
+                                 .is_difference = 1,
+                                 .layout = number_layout(period, 0),
+                                 .phase = phase,
+                                 .shift = shift,
+                                 .cost = cost,
+                                 .searched = choice->searched};
+  return 1;
 }

@@ -17,6 +17,8 @@
 #define GLYD_FIELDS_RESERVED 0x80u
 #define GLYD_FIELDS_BLOCK_MAX (1u << 18) /* content bytes: a plane may have no more */
 
+#define GLYD_FIELDS_DIFFERENCE_BLOCK ((size_t)1 << 17) /* content bytes of a block of differences */
+
 typedef struct glyd_fields_layout {
   uint32_t period;    /* bytes of an element: the sum of the runs */
   uint8_t n_runs;     /* 1 … GLYD_FIELDS_RUNS_MAX */
@@ -27,6 +29,12 @@ typedef struct glyd_fields_layout {
 /* Elements of a block, at least 8, when b is cut. */
 static inline size_t glyd_fields_block(const glyd_fields_layout *layout, unsigned cut) {
   return (GLYD_FIELDS_BLOCK_MAX >> cut) / layout->period;
+}
+
+/* Whether elements are numbers of 1, 2, 4 or 8 bytes, byte by byte. */
+static inline int glyd_fields_is_number(const glyd_fields_layout *layout) {
+  const uint32_t p = layout->period;
+  return layout->n_runs == p && (p == 1 || p == 2 || p == 4 || p == 8);
 }
 
 /* Loops that have a form of their own. */

@@ -99,8 +99,8 @@ static void work(void *arg, int worker) {
                 glyd_header_encode_segment_room(&j->plan, s->content);
     else
       payload = s->buffer + GLYD_SEGMENT_HEADER_MAX;
-    const glyd_status status =
-        glyd_segment_encode(&j->plan, j->workspaces[worker], j->in + from, s->content, payload, &s->start, &s->size);
+    const glyd_status status = glyd_segment_encode(&j->plan, j->workspaces[worker], from, j->in + from, s->content,
+                                                   payload, &s->start, &s->size);
     pthread_mutex_lock(&j->lock);
     s->done = 1;
     if (status && j->status == GLYD_OK) j->status = status;

@@ -79,9 +79,14 @@ glyd_status glyd_plan_encode(glyd_plan *plan, const glyd_params *params, uint64_
 }
 
 void glyd_plan_encode_weights(glyd_plan *plan, const uint8_t *in, size_t len) {
-  if (plan->weights != GLYD_WEIGHTS_AUTO) return;
   /* one segment is all that a stream has at hand */
   const size_t first = len < plan->segment_size ? len : (size_t)plan->segment_size;
+  if (plan->base) {
+    const uint64_t data = glyd_fields_safetensors_data(in, first);
+    const uint64_t base_data = glyd_fields_safetensors_data(plan->base->data, (size_t)plan->base->size);
+    plan->base_shift = data && base_data ? (int64_t)base_data - (int64_t)data : 0;
+  }
+  if (plan->weights != GLYD_WEIGHTS_AUTO) return;
   plan->weights = glyd_fields_sniff(in, first) ? GLYD_WEIGHTS_ON : GLYD_WEIGHTS_OFF;
 }
 

@@ -29,6 +29,7 @@ typedef struct glyd_plan {
   uint64_t content_size; /* or GLYD_SIZE_UNKNOWN */
   const glyd_base *base; /* or NULL */
   int records;           /* segments may be records */
+  int64_t base_shift;    /* expected place in the base of numbers, less that in the content */
   glyd_lz_config lz;
   glyd_allocator allocator;
 } glyd_plan;
@@ -36,7 +37,7 @@ typedef struct glyd_plan {
 /* PARAMETER when params (may be NULL) or content_size are outside their ranges. */
 glyd_status glyd_plan_encode(glyd_plan *plan, const glyd_params *params, uint64_t content_size);
 
-/* Decide plan->weights, if it is AUTO, from the first bytes of the content: in
+/* Decide plan->weights, if it is AUTO, and plan->base_shift from the first bytes of the content: in
  * holds all of it, or at least the first segment. */
 void glyd_plan_encode_weights(glyd_plan *plan, const uint8_t *in, size_t len);
 

@@ -75,7 +75,7 @@ glyd_status glyd_segment_decode(unsigned cpu, void *workspace, const glyd_base *
     status = glyd_segment_base_decode(cpu, workspace, base, out, len, payload, (size_t)segment->payload_size);
     break;
   case GLYD_KIND_WEIGHTS:
-    status = glyd_segment_weights_decode(cpu, workspace, out, len, payload, (size_t)segment->payload_size, pass);
+    status = glyd_segment_weights_decode(cpu, workspace, base, out, len, payload, (size_t)segment->payload_size, pass);
     break;
   default: status = GLYD_E_FEATURE; break;
   }

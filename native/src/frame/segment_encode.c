@@ -60,9 +60,21 @@ static glyd_status encode_record(const glyd_plan *plan, void *workspace, const u
   return status;
 }
 
+/* A weights segment; *size 0: it gains nothing. */
+static glyd_status encode_weights(const glyd_plan *plan, void *workspace, uint64_t at, const uint8_t *in, size_t len,
+                                  uint8_t *payload, size_t *size, size_t *n_differences) {
+  const int64_t shift = at == GLYD_SIZE_UNKNOWN ? INT64_MIN : (int64_t)at + plan->base_shift;
+  const glyd_segment_older older = {plan->base, shift};
+  const glyd_status status =
+      glyd_segment_weights_encode(&plan->lz, workspace, &older, in, len, payload, len - 1, size, n_differences);
+  if (status != GLYD_E_BUFFER) return status;
+  *size = 0;
+  return GLYD_OK;
+}
+
 /* Choose the kind and fill in payload (room for len bytes) and its size. pass
  * (NULL: no check) has been begun for the content and may be advanced. */
-static glyd_status encode_payload(const glyd_plan *plan, void *workspace, const uint8_t *in, size_t len,
+static glyd_status encode_payload(const glyd_plan *plan, void *workspace, uint64_t at, const uint8_t *in, size_t len,
                                   uint8_t *payload, int *kind, size_t *size, glyd_checksum_pass *pass) {
   /* Equal to itself moved by one: all bytes are the same. Ends at the first difference. */
   if (memcmp(in, in + 1, len - 1) == 0) {
@@ -71,17 +83,27 @@ static glyd_status encode_payload(const glyd_plan *plan, void *workspace, const 
     *size = 1;
     return GLYD_OK;
   }
+  size_t weights_size = 0;
+  if (plan->weights == GLYD_WEIGHTS_ON) {
+    size_t n_differences;
+    const glyd_status status = encode_weights(plan, workspace, at, in, len, payload, &weights_size, &n_differences);
+    if (status) return status;
+    *kind = GLYD_KIND_WEIGHTS;
+    *size = weights_size;
+    /* where most is a difference, and something of it is left, a base segment has less to offer */
+    if (weights_size > 0 && (!plan->base || (n_differences >= len / 2 && weights_size >= len >> 6))) return GLYD_OK;
+  }
   if (plan->base) {
     *kind = GLYD_KIND_BASE;
     const glyd_status status =
         glyd_segment_base_encode(&plan->lz, workspace, plan->base, in, len, payload, len - 1, size);
-    if (status != GLYD_E_BUFFER && (status != GLYD_OK || *size > 0)) return status;
+    if (status != GLYD_OK && status != GLYD_E_BUFFER) return status;
+    if (status == GLYD_OK && *size > 0 && (weights_size == 0 || *size < weights_size)) return GLYD_OK;
   }
-  if (plan->weights == GLYD_WEIGHTS_ON) {
+  if (weights_size > 0) { /* written over by the base segment that was not taken */
+    size_t n_differences;
     *kind = GLYD_KIND_WEIGHTS;
-    const glyd_status tried = glyd_segment_weights_encode(&plan->lz, workspace, in, len, payload, len - 1, size);
-    if (tried == GLYD_OK && *size > 0) return GLYD_OK;
-    if (tried != GLYD_OK && tried != GLYD_E_BUFFER) return tried;
+    return encode_weights(plan, workspace, at, in, len, payload, size, &n_differences);
   }
   if (plan->records) {
     const glyd_status status = encode_record(plan, workspace, in, len, payload, kind, size);
@@ -99,15 +121,15 @@ static glyd_status encode_payload(const glyd_plan *plan, void *workspace, const 
   return GLYD_OK;
 }
 
-glyd_status glyd_segment_encode(const glyd_plan *plan, void *workspace, const uint8_t *in, size_t len, uint8_t *payload,
-                                const uint8_t **start, size_t *size) {
+glyd_status glyd_segment_encode(const glyd_plan *plan, void *workspace, uint64_t at, const uint8_t *in, size_t len,
+                                uint8_t *payload, const uint8_t **start, size_t *size) {
   int kind;
   size_t payload_size;
   glyd_checksum_pass pass;
   const int checked = plan->check != GLYD_CHECK_NONE;
   if (checked) glyd_checksum_pass_begin(&pass, plan->lz.cpu, in, len);
   const glyd_status status =
-      encode_payload(plan, workspace, in, len, payload, &kind, &payload_size, checked ? &pass : NULL);
+      encode_payload(plan, workspace, at, in, len, payload, &kind, &payload_size, checked ? &pass : NULL);
   if (status) return status;
   const uint64_t hash = checked ? glyd_checksum_pass_end(&pass) : 0;
   *start = glyd_header_encode_segment(plan, kind, len, payload_size, hash, payload);

@@ -17,11 +17,12 @@
 /* Bytes of workspace, aligned to 64. */
 uint64_t glyd_segment_encode_workspace(const glyd_plan *plan);
 
-/* Encode in[0..len), 1 <= len <= plan->lz.segment_size. The payload is put into
+/* at: where the content lies in that of its frame, or GLYD_SIZE_UNKNOWN.
+ * Encode in[0..len), 1 <= len <= plan->lz.segment_size. The payload is put into
  * payload[0..len), its header right before it, in room of
  * glyd_header_encode_segment_room(plan, len) bytes. The segment is *size bytes
  * from *start. */
-glyd_status glyd_segment_encode(const glyd_plan *plan, void *workspace, const uint8_t *in, size_t len, uint8_t *payload,
-                                const uint8_t **start, size_t *size);
+glyd_status glyd_segment_encode(const glyd_plan *plan, void *workspace, uint64_t at, const uint8_t *in, size_t len,
+                                uint8_t *payload, const uint8_t **start, size_t *size);
 
 #endif

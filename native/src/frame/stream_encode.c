@@ -210,6 +210,7 @@ static glyd_status record_segment(glyd_cctx *c, const slot *s) {
 
 typedef struct batch {
   glyd_cctx *ctx;
+  uint64_t first; /* where its content starts in that of the frame */
   _Atomic int next;
 } batch;
 
@@ -219,8 +220,8 @@ static void encode_slots(void *arg, int worker) {
   (void)worker;
   for (int i = atomic_fetch_add(&b->next, 1); i < c->n_full; i = atomic_fetch_add(&b->next, 1)) {
     slot *s = &c->slots[i];
-    s->status = glyd_segment_encode(&c->plan, s->workspace, s->from, s->len, s->buffer + GLYD_SEGMENT_HEADER_MAX,
-                                    &s->start, &s->size);
+    s->status = glyd_segment_encode(&c->plan, s->workspace, b->first + (uint64_t)i * c->plan.segment_size, s->from,
+                                    s->len, s->buffer + GLYD_SEGMENT_HEADER_MAX, &s->start, &s->size);
   }
 }
 
@@ -231,10 +232,10 @@ static void wait_for_slot(glyd_cctx *c) {
 
 /* Encode the slots that have content and start to write them. */
 static glyd_status encode_batch(glyd_cctx *c) {
-  batch b = {.ctx = c};
+  const uint64_t total = (uint64_t)(c->n_full - 1) * c->plan.segment_size + c->slots[c->n_full - 1].len;
+  batch b = {.ctx = c, .first = c->content - total};
   atomic_init(&b.next, 0);
   if (c->segments == 0) glyd_plan_encode_weights(&c->plan, c->slots[0].from, c->slots[0].len);
-  const uint64_t total = (uint64_t)(c->n_full - 1) * c->plan.segment_size + c->slots[c->n_full - 1].len;
   glyd_thread_team(glyd_thread_worth(c->n_full, total, GLYD_ENCODE_GRAIN), encode_slots, &b);
   for (int i = 0; i < c->n_full; i++) {
     const glyd_status status = c->slots[i].status ? c->slots[i].status : record_segment(c, &c->slots[i]);
@@ -371,8 +372,8 @@ glyd_status glyd_stream_encode_segment(glyd_cctx *ctx, uint8_t *out, size_t cap,
   glyd_plan plan = ctx->plan;
   plan.weights = ctx->params.weights;
   glyd_plan_encode_weights(&plan, in, len); /* of each segment: nobody knows what was before it */
-  const glyd_status status =
-      glyd_segment_encode(&plan, s->workspace, in, len, s->buffer + GLYD_SEGMENT_HEADER_MAX, &start, &size);
+  const glyd_status status = glyd_segment_encode(&plan, s->workspace, GLYD_SIZE_UNKNOWN, in, len,
+                                                 s->buffer + GLYD_SEGMENT_HEADER_MAX, &start, &size);
   if (status) return status;
   if (size > cap) return GLYD_E_BUFFER;
   memcpy(out, start, size);

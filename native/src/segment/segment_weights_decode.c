@@ -6,14 +6,16 @@
 #include "block/block_decode.h"
 #include "common/mem.h"
 #include "fields/fields_decode.h"
+#include "fields/fields_difference_decode.h"
 
 size_t glyd_segment_weights_decode_workspace(void) {
   const size_t lz = glyd_lz_decode_workspace(), fields = glyd_fields_decode_workspace();
-  return lz > fields ? lz : fields;
+  const size_t difference = glyd_fields_difference_decode_workspace(), most = lz > fields ? lz : fields;
+  return most > difference ? most : difference;
 }
 
-glyd_status glyd_segment_weights_decode(unsigned cpu, void *workspace, uint8_t *out, size_t out_len, const uint8_t *in,
-                                        size_t in_len, glyd_checksum_pass *pass) {
+glyd_status glyd_segment_weights_decode(unsigned cpu, void *workspace, const glyd_base *base, uint8_t *out,
+                                        size_t out_len, const uint8_t *in, size_t in_len, glyd_checksum_pass *pass) {
   const uint8_t *ip = in, *const in_end = in + in_len;
   uint8_t *op = out, *const out_end = out + out_len;
   while (op < out_end) {
@@ -39,6 +41,15 @@ glyd_status glyd_segment_weights_decode(unsigned cpu, void *workspace, uint8_t *
       status =
           glyd_fields_decode(cpu, workspace, op, n, ip, (size_t)body, (size_t)(in_end - ip) - (size_t)body, pass, at);
       break;
+    case GLYD_PIECE_DIFFERENCE: {
+      uint64_t place;
+      const uint8_t *const numbers = glyd_get_varint(ip, ip + body, &place);
+      if (numbers == NULL || base == NULL || place > base->size || size > base->size - place) return GLYD_E_CORRUPT;
+      status =
+          glyd_fields_difference_decode(cpu, workspace, op, n, base->data + place, numbers,
+                                        (size_t)(ip + body - numbers), (size_t)(in_end - ip) - (size_t)body, pass, at);
+      break;
+    }
     default: return GLYD_E_CORRUPT;
     }
     if (status != GLYD_OK) return status;

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/base_source.h"
 #include "common/checksum.h"
 #include "glyd/status.h"
 
@@ -16,8 +17,9 @@
 size_t glyd_segment_weights_decode_workspace(void);
 
 /* Decode the payload into exactly out_len bytes; GLYD_E_CORRUPT for anything
- * that breaks a rule. pass as for glyd_lz_decode. */
-glyd_status glyd_segment_weights_decode(unsigned cpu, void *workspace, uint8_t *out, size_t out_len, const uint8_t *in,
-                                        size_t in_len, glyd_checksum_pass *pass);
+ * that breaks a rule. base: NULL, or that of the frame. pass as for
+ * glyd_lz_decode. */
+glyd_status glyd_segment_weights_decode(unsigned cpu, void *workspace, const glyd_base *base, uint8_t *out,
+                                        size_t out_len, const uint8_t *in, size_t in_len, glyd_checksum_pass *pass);
 
 #endif

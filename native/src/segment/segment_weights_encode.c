@@ -6,26 +6,33 @@
  */
 #include "segment/segment_weights_encode.h"
 
+#include "base/base_map_encode.h"
 #include "block/block_encode.h"
 #include "common/mem.h"
 #include "fields/fields_choose_encode.h"
+#include "fields/fields_difference_encode.h"
 #include "fields/fields_encode.h"
 
 #define CHUNK_MIN ((size_t)1 << 10)
 #define CHUNK_MAX ((size_t)128 << 10)
 #define CHUNKS 64u /* of a segment, unless it is very small or large */
 #define PIECE_HEAD_MAX 11u
+#define PLACE_MAX 10u                   /* a varint */
+#define COMMON_WINDOW ((size_t)4 << 10) /* of a chunk, that is looked up in the base */
 
 typedef struct writer {
   const glyd_lz_config *config;
   void *workspace;
   const uint8_t *in;
   uint8_t *out, *end;
+  const glyd_base *base;
+  size_t n_differences; /* bytes of content */
 } writer;
 
 size_t glyd_segment_weights_encode_workspace(const glyd_lz_config *config) {
   const size_t lz = glyd_lz_encode_workspace(config), fields = glyd_fields_encode_workspace();
-  return lz > fields ? lz : fields;
+  const size_t difference = glyd_fields_difference_encode_workspace(), most = lz > fields ? lz : fields;
+  return most > difference ? most : difference;
 }
 
 /* Put a body of this size, which was encoded PIECE_HEAD_MAX after w->out, behind its head. */
@@ -64,22 +71,51 @@ static glyd_status put_lz(writer *w, size_t begin, size_t end) {
   return status;
 }
 
-static glyd_status put_fields(writer *w, const glyd_fields_layout *layout, size_t begin, size_t end) {
-  size_t body = 0;
+static glyd_status put_fields(writer *w, const glyd_fields_choice *choice, size_t begin, size_t end) {
   const size_t size = end - begin;
-  const glyd_status status = glyd_fields_encode(w->config->cpu, w->workspace, layout, w->in + begin, size,
-                                                w->out + PIECE_HEAD_MAX, room(w, size - size / 128), &body);
+  const size_t most = room(w, size - size / 128);
+  size_t place_size = 0, body = 0;
+  uint8_t *const at = w->out + PIECE_HEAD_MAX;
+  glyd_status status;
+  if (choice->is_difference) {
+    if (most < PLACE_MAX) return put_lz(w, begin, end);
+    const uint64_t place = (uint64_t)((int64_t)begin + choice->shift);
+    place_size = (size_t)(glyd_put_varint(at, place) - at);
+    status = glyd_fields_difference_encode(w->config->cpu, w->workspace, choice->layout.period, w->in + begin,
+                                           w->base->data + place, size, at + place_size, most - place_size, &body);
+  } else {
+    status = glyd_fields_encode(w->config->cpu, w->workspace, &choice->layout, w->in + begin, size, at, most, &body);
+  }
   if (status == GLYD_E_BUFFER) return put_lz(w, begin, end); /* the samples promised more */
-  if (status == GLYD_OK) put_piece(w, GLYD_PIECE_FIELDS, size, body);
-  return status;
+  if (status != GLYD_OK) return status;
+  put_piece(w, choice->is_difference ? GLYD_PIECE_DIFFERENCE : GLYD_PIECE_FIELDS, size, place_size + body);
+  if (choice->is_difference) w->n_differences += size;
+  return GLYD_OK;
 }
 
 static int same_choice(const glyd_fields_choice *a, const glyd_fields_choice *b) {
   if (a->is_fields != b->is_fields) return 0;
   if (!a->is_fields) return 1;
+  if (a->is_difference != b->is_difference || a->shift != b->shift) return 0;
   const glyd_fields_layout *l = &a->layout, *m = &b->layout;
   return a->phase == b->phase && l->n_runs == m->n_runs && l->sign_moved == m->sign_moved &&
          memcmp(l->run, m->run, l->n_runs) == 0;
+}
+
+/* Try the chunk as a difference to the base: where the one before had it, where
+ * it is expected, and where something of it is. */
+static void try_base(const writer *w, int64_t expected, size_t at, size_t size, const glyd_fields_choice *before,
+                     glyd_fields_choice *choice) {
+  const glyd_base *b = w->base;
+  if (before->is_difference && glyd_fields_choose_difference(w->in, at, size, b->data, b->size, before->shift, choice))
+    return;
+  if (glyd_fields_choose_difference(w->in, at, size, b->data, b->size, expected, choice)) return;
+  glyd_base_copy copies[GLYD_BASE_COPIES_MAX(COMMON_WINDOW)];
+  const size_t n = size < COMMON_WINDOW ? size : COMMON_WINDOW;
+  const size_t from = at + (size - n) / 2;
+  if (glyd_base_map_find(b, w->in + from, n, copies) == 0) return;
+  const int64_t shift = (int64_t)copies[0].position - (int64_t)(from + copies[0].gap);
+  (void)glyd_fields_choose_difference(w->in, at, size, b->data, b->size, shift, choice);
 }
 
 /* First place from at on where an element starts. */
@@ -98,7 +134,7 @@ static glyd_status put_run(writer *w, const glyd_fields_choice *choice, size_t b
   }
   const size_t limit = next_is_fields ? next : end; /* begin is at an element */
   const size_t stop = limit > begin ? begin + (limit - begin) / choice->layout.period * choice->layout.period : begin;
-  glyd_status status = stop > begin ? put_fields(w, &choice->layout, begin, stop) : GLYD_OK;
+  glyd_status status = stop > begin ? put_fields(w, choice, begin, stop) : GLYD_OK;
   *done = stop;
   if (status == GLYD_OK && next_is_fields && next > stop) {
     status = put_raw(w, stop, next);
@@ -107,10 +143,12 @@ static glyd_status put_run(writer *w, const glyd_fields_choice *choice, size_t b
   return status;
 }
 
-glyd_status glyd_segment_weights_encode(const glyd_lz_config *config, void *workspace, const uint8_t *in, size_t len,
-                                        uint8_t *out, size_t cap, size_t *out_len) {
-  writer w = {config, workspace, in, out, out + cap};
+glyd_status glyd_segment_weights_encode(const glyd_lz_config *config, void *workspace, const glyd_segment_older *older,
+                                        const uint8_t *in, size_t len, uint8_t *out, size_t cap, size_t *out_len,
+                                        size_t *n_differences) {
+  writer w = {config, workspace, in, out, out + cap, older->base, 0};
   *out_len = 0;
+  *n_differences = 0;
   size_t chunk = CHUNK_MIN;
   while (chunk < CHUNK_MAX && chunk * CHUNKS < len) chunk *= 2;
   const int coded = config->level >= GLYD_LEVEL_MAX;
@@ -120,7 +158,9 @@ glyd_status glyd_segment_weights_encode(const glyd_lz_config *config, void *work
   for (size_t at = 0; at < len;) {
     const size_t size = len - at < chunk ? len - at : chunk;
     const glyd_fields_choice none = {.is_fields = 0};
-    glyd_fields_choose(in, at, size, coded, at == 0 ? &none : &run, &now);
+    const glyd_fields_choice *before = at == 0 ? &none : &run;
+    glyd_fields_choose(in, at, size, coded, before, &now);
+    if (w.base) try_base(&w, older->shift, at, size, before, &now);
     if (at == 0) {
       run = now;
       if (now.is_fields) begin = align_up(&now, 0);
@@ -144,5 +184,6 @@ glyd_status glyd_segment_weights_encode(const glyd_lz_config *config, void *work
   if (status == GLYD_OK && done < len) status = put_raw(&w, done, len);
   if (status) return status;
   *out_len = (size_t)(w.out - out);
+  *n_differences = w.n_differences;
   return GLYD_OK;
 }

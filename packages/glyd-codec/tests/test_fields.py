@@ -12,6 +12,8 @@ import struct
 import zipfile
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import glyd
 
@@ -216,3 +218,76 @@ def test_damaged_models_are_refused(tools, bf16):
     for size in range(0, len(packed), 997):
         with pytest.raises(glyd.FormatError):
             glyd.decompress(packed[:size])
+
+
+@pytest.mark.parametrize("more_header", [0, 24])
+def test_differences_to_a_base(tools, more_header):
+    """A model trained a little further takes a fraction of itself; so read and written in every way."""
+    rng = random.Random(8)
+    old = tools.make_bf16(150_000)
+    new = bytearray(old)
+    for i in range(0, len(new), 2):
+        if rng.random() < 0.3:
+            value = int.from_bytes(new[i : i + 2], "little") + rng.choice((-2, -1, 1, 2))
+            new[i : i + 2] = (value & 0xFFFF).to_bytes(2, "little")
+    before = tools.make_safetensors({"w": ("BF16", (500, 300), old)})
+    after = tools.make_safetensors({"w": ("BF16", (500, 300), bytes(new))}, padding=more_header)
+    base = glyd.Base(before)
+    for level in LEVELS:
+        packed = glyd.compress(after, level, base=base)
+        assert len(packed) < 0.2 * len(after)
+        assert glyd.decompress(packed, base=before) == after
+    assert tools.stream(after, base=base, segment_size=1 << 16) != packed
+    assert glyd.decompress(tools.stream(after, base=base, segment_size=1 << 16), base=base) == after
+    with glyd.open(io.BytesIO(packed), base=base) as file:
+        file.seek(100_001)
+        assert file.read(1000) == after[100_001:101_001]
+    with glyd.open_tensors(io.BytesIO(packed), "bytes", base=base) as file:
+        assert file.get_slice("w")[100:102] == new[60_000:61_200]
+    with pytest.raises(glyd.MissingBaseError):
+        glyd.decompress(packed)
+    with pytest.raises(glyd.WrongBaseError):
+        glyd.decompress(packed, base=before + b"x")
+    for _ in range(200):
+        damaged = bytearray(packed)
+        damaged[rng.randrange(len(packed))] ^= 1 << rng.randrange(8)
+        with contextlib.suppress(glyd.GlydError):
+            assert glyd.decompress(damaged, base=base) == after
+
+
+def test_a_base_of_another_model_costs_nothing(tools, bf16):
+    data = tools.make_safetensors({"w": ("BF16", (200, 200), bf16)})
+    other = tools.make_safetensors({"w": ("BF16", (200, 200), tools.make_bf16(40_000, seed=9))})
+    assert len(glyd.compress(data, base=other)) < len(glyd.compress(data)) + 100
+    assert len(glyd.compress(data, base=data)) < 200
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(("bf16", "f32", "f64", "blocks", "text", "zeros", "noise")), st.integers(0, 5000)),
+        max_size=6,
+    ),
+    st.sampled_from(LEVELS),
+    st.sampled_from((None, 1 << 10, 1 << 12, 1 << 20)),
+)
+@settings(max_examples=60, deadline=None)
+def test_any_mixture_comes_back(parts, level, segment_size):
+    rng = random.Random(10)
+    makers = {
+        "bf16": lambda n: b"".join(struct.pack("<f", rng.gauss(0, 1))[2:] for _ in range(n)),
+        "f32": lambda n: array.array("f", (rng.gauss(0, 1) for _ in range(n))).tobytes(),
+        "f64": lambda n: array.array("d", (rng.gauss(0, 1) for _ in range(n))).tobytes(),
+        "blocks": lambda n: q8_0(n // 10),
+        "text": lambda n: (b"words of a text " * n)[:n],
+        "zeros": bytes,
+        "noise": rng.randbytes,
+    }
+    data = b"".join(makers[kind](size) for kind, size in parts)
+    packed = glyd.compress(data, level, segment_size=segment_size, weights=True)
+    assert glyd.decompress(packed) == data
+    assert len(packed) < len(data) + 100 + len(data) // 50
+    changed = bytearray(data)
+    for i in range(0, len(changed), 97):
+        changed[i] ^= 1
+    against = glyd.compress(changed, level, segment_size=segment_size, weights=True, base=data)
+    assert glyd.decompress(against, base=data) == changed
