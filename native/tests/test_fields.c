@@ -302,6 +302,20 @@ static void test_savings(void) {
   }
 }
 
+/* Tensors that are there twice, far apart: LZ has the second one for nothing. */
+static void test_repeats(void) {
+  static uint8_t content[MOST];
+  fill_numbers(content, MOST / 2, 2, 0);
+  memcpy(content + MOST / 2, content, MOST / 2);
+  CHECK(check_segment(GLYD_LEVEL_MAX, content, MOST) == 0);
+  fill_numbers(content + MOST / 2, MOST / 4, 2, 0); /* a quarter twice: fields save more */
+  memcpy(content + MOST / 4 * 3, content, MOST / 4);
+  CHECK(check_segment(GLYD_LEVEL_MAX, content, MOST) > 0);
+  memset(content, 0, MOST / 2); /* zeros do not count */
+  fill_numbers(content + MOST / 2, MOST / 2, 2, 0);
+  CHECK(check_segment(GLYD_LEVEL_MAX, content, MOST) > 0);
+}
+
 static void test_segments(void) {
   static uint8_t content[MOST];
   for (int i = 0; i < 400; i++) { /* stretches of any kind */
@@ -491,6 +505,7 @@ int main(void) {
   test_differences();
   test_wrong_differences();
   test_savings();
+  test_repeats();
   test_segments();
   test_frames();
   test_against_base();

@@ -16,7 +16,11 @@
 #define COST_RAW (8u * COST_ONE)
 #define REPEATS_MAX ((size_t)4096) /* bytes that are searched for repeats */
 #define REPEATS_LOG 12
-#define BLOCKS_MAX 96u /* elements that the search for block formats looks at */
+#define SEGMENT_STEP ((size_t)64)
+#define SEGMENT_SHARE 8u /* one in so many words counts */
+#define SEGMENT_LOG 13
+#define SEGMENT_MIN 64u /* fewer words say nothing */
+#define BLOCKS_MAX 96u  /* elements that the search for block formats looks at */
 #define BLOCKS_MIN 24u
 #define SEARCH_EVERY 4u /* chunks of noise */
 
@@ -236,6 +240,22 @@ static uint32_t repeats(const uint8_t *in, size_t len) {
     if (before < i && glyd_load64(in + before) == v) found++;
   }
   return (uint32_t)(((uint64_t)found << 8) / n);
+}
+
+uint32_t glyd_fields_repeats(const uint8_t *segment, size_t len) {
+  uint32_t last[1 << SEGMENT_LOG] = {0};
+  uint32_t n = 0, found = 0;
+  for (size_t at = SEGMENT_STEP; at + 16 <= len; at += SEGMENT_STEP) {
+    const uint64_t v = glyd_load64(segment + at);
+    if (v == glyd_load64(segment + at + 8)) continue;
+    const uint64_t h = v * 0x9E3779B97F4A7C15u;
+    if ((h & (SEGMENT_SHARE - 1)) != 0) continue; /* the same words are looked at wherever they are */
+    uint32_t *place = &last[h >> (64 - SEGMENT_LOG)];
+    found += *place != 0 && glyd_load64(segment + (size_t)*place * SEGMENT_STEP) == v;
+    *place = (uint32_t)(at / SEGMENT_STEP);
+    n++;
+  }
+  return n < SEGMENT_MIN ? 0 : (uint32_t)(((uint64_t)found << 8) / n);
 }
 
 /* ---- the choice ---------------------------------------------------------------- */

@@ -27,6 +27,11 @@ int glyd_fields_sniff(const uint8_t *in, size_t len);
 /* Where the tensors of a safetensors file that begins so start, by its own word; 0: it is none. */
 uint64_t glyd_fields_safetensors_data(const uint8_t *in, size_t len);
 
+/* What part of a segment, in 1/256, is there twice: words of 8 bytes at every
+ * 64th that are elsewhere at such a place too, and differ from the words beside
+ * them. So tensors that are stored twice show, which no chunk knows of. */
+uint32_t glyd_fields_repeats(const uint8_t *segment, size_t len);
+
 /* Choose for the chunk segment[at..at + len), 1 byte or more. before: the
  * choice for the chunk before it, or zeros. coded: LZ codes its literals. */
 void glyd_fields_choose(const uint8_t *segment, size_t at, size_t len, int coded, const glyd_fields_choice *before,

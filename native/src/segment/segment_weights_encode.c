@@ -15,7 +15,8 @@
 
 #define CHUNK_MIN ((size_t)1 << 10)
 #define CHUNK_MAX ((size_t)128 << 10)
-#define CHUNKS 64u /* of a segment, unless it is very small or large */
+#define CHUNKS 64u      /* of a segment, unless it is very small or large */
+#define REPEATS_MAX 80u /* of 256: fields save a third of bf16 */
 #define PIECE_HEAD_MAX 11u
 #define PLACE_MAX 10u                   /* a varint */
 #define COMMON_WINDOW ((size_t)4 << 10) /* of a chunk, that is looked up in the base */
@@ -149,6 +150,8 @@ glyd_status glyd_segment_weights_encode(const glyd_lz_config *config, void *work
   writer w = {config, workspace, in, out, out + cap, older->base, 0};
   *out_len = 0;
   *n_differences = 0;
+  /* what is there twice costs LZ nothing the second time, fields as much as the first */
+  if (!w.base && glyd_fields_repeats(in, len) > REPEATS_MAX) return GLYD_OK;
   size_t chunk = CHUNK_MIN;
   while (chunk < CHUNK_MAX && chunk * CHUNKS < len) chunk *= 2;
   const int coded = config->level >= GLYD_LEVEL_MAX;
