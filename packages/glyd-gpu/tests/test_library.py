@@ -17,6 +17,7 @@ TYPES = {
     "int64_t": ctypes.c_int64,
     "uint64_t": ctypes.c_uint64,
     "const int64_t *": _library.Meta,
+    "const int32_t *": _library.Config,
     "const void *": ctypes.c_void_p,
     "void *": ctypes.c_void_p,
 }

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-from glyd_gpu import _routes
+from glyd_gpu import _products, _routes
 from glyd_gpu._errors import CudaError, ParameterError, UnsupportedDeviceError
 from glyd_gpu._library import call, load
 from glyd_gpu._meta import LAYOUTS, PackedMeta
@@ -138,9 +138,11 @@ def linear(
             # the shape that the layer would see: torch may choose its product by it
             return _decode(x, pack, meta, bias, known, stream)
         flat = x.reshape(-1, meta[2]).contiguous()
-        route = _routes.choose(meta, flat.shape[0], pack.device) if mode == FAST else "generic"
+        route = _routes.choose(meta, flat.shape[0], pack.device) if mode == FAST else _routes.Route("generic")
         bias = None if bias is None else bias.contiguous()
-        return PRODUCTS[route](flat, pack, meta, bias, known, stream).view(shape)
+        if route.config:
+            return _products.product(route, flat, pack, meta[1], bias, known, stream).view(shape)
+        return PRODUCTS[route.kernel](flat, pack, meta, bias, known, stream).view(shape)
 
 
 def embedding(ids: torch.Tensor, pack: torch.Tensor, meta: Sequence[int]) -> torch.Tensor:

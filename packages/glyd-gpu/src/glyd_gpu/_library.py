@@ -7,7 +7,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-from ctypes import c_char_p, c_int, c_int64, c_uint64, c_void_p
+from ctypes import c_char_p, c_int, c_int32, c_int64, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ PATH = Path(__file__).resolve().parent / "kernels" / "libglyd_gpu.so"
 VARIABLE = "GLYD_GPU_LIBRARY"
 
 Meta = ctypes.POINTER(c_int64)
+Config = ctypes.POINTER(c_int32)
 
 # name → (result, arguments), as kernels/glyd_gpu.h declares them; a test compares the two
 FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
@@ -32,6 +33,17 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
         c_int,
         [c_void_p, c_void_p, c_uint64, c_void_p, c_void_p, c_uint64, Meta, c_void_p, c_uint64, c_void_p],
     ),
+    "glyd_gpu_product_ring_workspace": (c_int64, [Config]),
+    "glyd_gpu_product_ring_exceptions": (c_int64, [Meta, Config]),
+    "glyd_gpu_product_ring": (
+        c_int,
+        [c_void_p, c_void_p, c_uint64, c_void_p, c_void_p, c_uint64, Meta, c_void_p, c_uint64, Config, c_void_p],
+    ),
+    "glyd_gpu_product_stream": (
+        c_int,
+        [c_void_p, c_void_p, c_uint64, c_void_p, c_void_p, c_uint64, Meta, Config, c_void_p],
+    ),
+    "glyd_gpu_capture_id": (c_uint64, [c_void_p]),
     "glyd_gpu_plan_nbytes": (c_int64, [Meta]),
     "glyd_gpu_plan": (c_int, [c_void_p, c_uint64, c_void_p, c_uint64, c_void_p, c_void_p, Meta, c_void_p]),
     "glyd_gpu_pack": (c_int, [c_void_p, c_uint64, c_void_p, c_void_p, c_void_p, Meta, c_void_p]),

@@ -1,18 +1,159 @@
 # SPDX-FileCopyrightText: 2026 The glyd authors
 # SPDX-License-Identifier: BUSL-1.1
-"""Which kernel multiplies: chosen by layout, shape, tokens and device."""
+"""Which kernel multiplies: chosen by layout, shape, tokens and device.
+
+On Hopper the choice is the measured one (`_routes_table`, written by
+``bench/bench_products.py --tune``) of the nearest shape; elsewhere the generic
+kernel for few tokens and decoding for many. ``GLYD_GPU_ROUTE`` overrides it:
+``generic``, ``decode``, ``stream:2,16,1,0`` or ``ring:8,3,1,2,0,132,1``, with the
+configurations of ``kernels/glyd_gpu.h``. The choice depends on nothing that
+changes from call to call, so results keep their bits.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import functools
+import math
+import os
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 
+from glyd_gpu._errors import ParameterError
+from glyd_gpu._library import load
+from glyd_gpu._meta import LAYOUTS
+from glyd_gpu._routes_table import ROUTES
+
+VARIABLE = "GLYD_GPU_ROUTE"
 GENERIC_TOKENS = 64  # more are decoded once and multiplied by torch: there the decoded matrix is read often enough
+HOPPER = (9, 0)
+LENGTHS = {"generic": 0, "decode": 0, "stream": 4, "ring": 7}
+STREAM_TOKENS = 16
+COUNTERS = 1 << 18  # row blocks that the counters of stream-K have room for
+USUAL, MOST = 1.25, 3  # exceptions of a row block for which a ring has room, by their mean; most by the largest number
+NARROW = {1: 2, 2: 3}  # layout → 64-row blocks of a tile that leave room for more exceptions
 
 
-def choose(meta: Sequence[int], tokens: int, device: torch.device) -> str:
-    """Return the name of the kernel for mode ``fast``.
+class Route(NamedTuple):
+    """A kernel and its configuration."""
+
+    kernel: str
+    config: tuple[int, ...] = ()
+
+
+def parse(text: str) -> Route:
+    """Read a route, as ``GLYD_GPU_ROUTE`` has it.
+
+    Raises
+    ------
+    ParameterError
+        An unknown kernel, or not its number of integers.
+    """
+    name, _, numbers = text.partition(":")
+    try:
+        config = tuple(int(n) for n in numbers.split(",")) if numbers else ()
+    except ValueError:
+        config = (-1,)
+    if LENGTHS.get(name) != len(config) or any(n < 0 for n in config):
+        known = ", ".join(f"{k} with {n} integers" if n else k for k, n in LENGTHS.items())
+        raise ParameterError(f"{VARIABLE} is {text!r}; a route is one of {known}")
+    return Route(name, config)
+
+
+def token_classes(layout: int) -> list[int]:
+    """Return the token counts that were measured, ascending."""
+    return sorted(tokens for known, tokens in ROUTES if known == layout)
+
+
+def _nearest(layout: int, tokens: int, rows: int, cols: int) -> tuple[bool, Route] | None:
+    """Find what was fastest on the nearest shape at the next token count; whether it is this very shape."""
+    measured = next((n for n in token_classes(layout) if n >= tokens), None)
+    if measured is None:
+        return None
+
+    def distance(entry: tuple[int, int, str, tuple[int, ...]]) -> float:
+        return abs(math.log(rows / entry[0])) + abs(math.log(cols / entry[1]))
+
+    best = min(ROUTES[layout, measured], key=distance)
+    return distance(best) == 0, Route(best[2], best[3])
+
+
+def _fits(meta: Sequence[int], tokens: int, route: Route) -> bool:
+    """Say whether a kernel takes this pack, and its exceptions in one go."""
+    layout, rows, cols = meta[:3]
+    if route.kernel == "stream":
+        return layout == LAYOUTS["mma12"] and tokens <= STREAM_TOKENS and cols % 2 == 0
+    tile, row_blocks_of_tile, warpgroups, chunks, cluster, workers, _ = route.config
+    blocks, tiles = -(-rows // 64), -(-cols // (64 if layout == LAYOUTS["mma12"] else 128))
+    if cols % 8 or rows >= 1 << 31 or blocks + 4 > COUNTERS or (cluster == 0 and tokens > tile):
+        return False
+    if not meta[4]:
+        return True
+    # exceptions of a row block in the columns that one block of threads takes
+    steps = -(-tiles // (warpgroups * chunks))
+    units = -(-blocks // row_blocks_of_tile) * steps
+    share = 1 / cluster if cluster else min(1.0, -(-units // workers) / steps)
+    room = load().glyd_gpu_product_ring_exceptions((ctypes.c_int64 * 7)(*meta), (ctypes.c_int32 * 7)(*route.config))
+    return bool(room >= meta[4] / blocks * share * USUAL and room >= meta[6] * share / MOST)
+
+
+def on_hopper(meta: Sequence[int], tokens: int, processors: int) -> Route:
+    """Choose for compute capability 9.0.
+
+    Parameters
+    ----------
+    meta
+        The seven integers of a pack.
+    tokens
+        Rows of x, at least 1.
+    processors
+        Multiprocessors of the device.
+
+    Returns
+    -------
+    Route
+        The measured choice; for a shape that was not measured one that fills the device.
+    """
+    layout, rows, cols = meta[:3]
+    found = _nearest(layout, tokens, rows, cols)
+    if found is not None:
+        exact, route = found
+        if route.kernel == "ring":
+            tile, row_blocks, warpgroups, chunks, cluster, workers, dependent = route.config
+            blocks = math.ceil(math.ceil(rows / 64) / row_blocks) * cluster
+            if cluster == 0 and not (exact and workers <= processors):
+                route = Route("ring", (tile, row_blocks, warpgroups, chunks, 0, processors, dependent))
+            elif blocks > processors:  # more than one wave: stream-K divides evenly
+                route = Route("ring", (tile, row_blocks * warpgroups, 1, chunks, 0, processors, dependent))
+        candidates = [route]
+        if route.kernel == "ring":
+            tile, dependent = route.config[0], route.config[6]
+            rows_of_tile = 2 if tile >= 128 else NARROW[layout]
+            candidates.append(Route("ring", (tile, rows_of_tile, 1, 1, 0, processors, dependent)))
+        if layout == LAYOUTS["mma12"]:
+            candidates.append(Route("stream", (2, 16, 1, 0)))  # takes any number of exceptions
+        for candidate in candidates:
+            if _fits(meta, tokens, candidate):
+                return candidate
+    return elsewhere(tokens)
+
+
+def elsewhere(tokens: int) -> Route:
+    """Choose where nothing was measured."""
+    return Route("generic") if tokens <= GENERIC_TOKENS else Route("decode")
+
+
+@functools.lru_cache(maxsize=65536)
+def _choose(meta: tuple[int, ...], tokens: int, index: int) -> Route:
+    if torch.cuda.get_device_capability(index) != HOPPER:
+        return elsewhere(tokens)
+    return on_hopper(meta, tokens, torch.cuda.get_device_properties(index).multi_processor_count)
+
+
+def choose(meta: Sequence[int], tokens: int, device: torch.device) -> Route:
+    """Return the kernel for mode ``fast``.
 
     Parameters
     ----------
@@ -25,8 +166,16 @@ def choose(meta: Sequence[int], tokens: int, device: torch.device) -> str:
 
     Returns
     -------
-    str
-        ``generic`` (runs everywhere) or ``decode`` (to bf16, then torch's product).
+    Route
+        ``generic`` (runs everywhere), ``decode`` (to bf16, then torch's product), ``stream`` or ``ring``.
+
+    Raises
+    ------
+    ParameterError
+        ``GLYD_GPU_ROUTE`` is set to what is no route.
     """
-    del meta, device
-    return "generic" if tokens <= GENERIC_TOKENS else "decode"
+    forced = os.environ.get(VARIABLE)
+    if forced:
+        return parse(forced)
+    index = torch.cuda.current_device() if device.index is None else device.index
+    return _choose(tuple(meta), tokens, index)

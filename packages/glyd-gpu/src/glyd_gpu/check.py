@@ -172,7 +172,7 @@ class Checker:
                 problems.append("other bits at another run")
             kernel = "reference"
             if self.device.type == "cuda":
-                kernel = _routes.choose(meta, tokens, self.device) if mode == FAST else "generic"
+                kernel = _routes.choose(meta, tokens, self.device).kernel if mode == FAST else "generic"
             error, good = close(y, x, weight, bias)
             if kernel in {"decode", "reference"}:
                 # torch's own product, which may add in less than fp32: its bits, whatever they are

@@ -1,0 +1,89 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""Calls of the products that have configurations: streaming, and through a ring (docs/gpu.md, "Product kernels")."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import Any
+
+import torch
+
+from glyd_gpu._library import call, load
+from glyd_gpu._routes import Route
+
+COUNTERS_NBYTES = 1 << 20  # zero before the first launch, and left so by every launch
+
+# (device, stream) → capture, workspace. A captured graph zeroes the counters of its own when it is replayed.
+_workspaces: dict[tuple[int, int], tuple[int, torch.Tensor]] = {}
+
+
+@functools.lru_cache(maxsize=1024)
+def _config(numbers: tuple[int, ...]) -> tuple[Any, int]:
+    """Return a configuration as launchers take it, and the bytes of workspace that a ring needs."""
+    config = (ctypes.c_int32 * len(numbers))(*numbers)
+    nbytes = load().glyd_gpu_product_ring_workspace(config) if len(numbers) == 7 and numbers[4] == 0 else 0
+    return config, int(nbytes)
+
+
+def _workspace(device: torch.device, stream: int, nbytes: int) -> torch.Tensor:
+    """Return memory whose first MiB is zero, for one launch at a time: those of a stream follow one another."""
+    key = (device.index or 0, stream)
+    capture = load().glyd_gpu_capture_id(stream)
+    known = _workspaces.get(key)
+    if known is not None and known[0] == capture and known[1].numel() >= nbytes:
+        return known[1]
+    workspace = torch.empty(nbytes, dtype=torch.uint8, device=device)
+    workspace[:COUNTERS_NBYTES].zero_()
+    _workspaces[key] = capture, workspace
+    return workspace
+
+
+def product(
+    route: Route, x: torch.Tensor, pack: torch.Tensor, rows: int, bias: torch.Tensor | None, known: Any, stream: int
+) -> torch.Tensor:
+    """Return x · Wᵀ + bias [tokens, rows].
+
+    Parameters
+    ----------
+    route
+        ``stream`` or ``ring`` with its configuration.
+    x
+        [tokens, cols] bf16, contiguous, at least one token.
+    pack
+        The pack, on the current device.
+    rows
+        Rows of the packed matrix.
+    bias
+        [rows] bf16, contiguous, or None.
+    known
+        Meta as launchers take it.
+    stream
+        The current stream.
+
+    Raises
+    ------
+    CudaError
+        The configuration was not compiled or does not take this pack, or the launch failed.
+    """
+    if x.data_ptr() % 16:  # a view into the middle of something
+        x = x.clone()
+    config, nbytes = _config(route.config)
+    out = torch.empty((x.shape[0], rows), dtype=torch.bfloat16, device=x.device)
+    arguments = (
+        out.data_ptr(),
+        x.data_ptr(),
+        x.shape[0],
+        None if bias is None else bias.data_ptr(),
+        pack.data_ptr(),
+        pack.numel(),
+        known,
+    )
+    if route.kernel == "stream":
+        call("glyd_gpu_product_stream", *arguments, config, stream)
+        return out
+    workspace = _workspace(pack.device, stream, nbytes) if nbytes else None
+    at = None if workspace is None else workspace.data_ptr()
+    call("glyd_gpu_product_ring", *arguments, at, nbytes, config, stream)
+    return out

@@ -1,0 +1,299 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BUSL-1.1
+ *
+ * The two ring products and how one is launched.
+ *
+ * ring_cluster_kernel: a row tile's columns are split over wk warpgroups and
+ * the blocks of a cluster; partial sums meet in shared memory, each owner adds
+ * a share of the tokens, in column order. For few row tiles.
+ *
+ * ring_streamk_kernel: one block a multiprocessor, worker w of W owns the units
+ * w T / W … (w + 1) T / W of all (row tile, column step) pairs; parts of a tile
+ * meet in global memory, always added in column order. For many row tiles.
+ *
+ * Both give the same bits on every run: what is added in which order depends on
+ * the configuration alone.
+ */
+#ifndef GLYD_RING_KERNELS_SM90_CUH
+#define GLYD_RING_KERNELS_SM90_CUH
+
+#include "ring_decode_sm90.cuh"
+#include "ring_launch_sm90.h"
+
+namespace glyd {
+
+/* Registers of the two roles. setmaxnreg waits for ever when a block asks for more than it was launched with: a
+ * multiple of 8 a thread, at most 64K. */
+template <int WGS> struct Registers {
+  static constexpr int kConsumer = WGS == 2   ? 224
+                                   : WGS == 3 ? 152
+                                              : 104,
+                       kProducer = WGS == 4 ? 64 : 56, kLaunched = 65536 / (WGS * 128 + 128) / 8 * 8;
+  static_assert(kConsumer * WGS + kProducer <= kLaunched * (WGS + 1), "registers of a block");
+  __device__ __forceinline__ static void produce() {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kProducer));
+  }
+  __device__ __forceinline__ static void consume() {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kConsumer));
+  }
+};
+
+template <int L> __device__ __forceinline__ uint32_t ring_base() {
+  return (smem_u32(ring_memory) + Tile<L>::kTables + 1023) & ~1023u;
+}
+
+template <int L, int M, int WGS>
+__global__ void __launch_bounds__(WGS * 128 + 128, 1)
+    ring_cluster_kernel(const __grid_constant__ CUtensorMap mx, const __grid_constant__ RingArgs p) {
+  constexpr int NA = M / 2, NB8 = M / 8, NQ_MAX = NB8 > 1 ? NB8 / 2 : 1;
+  const uint32_t ring = ring_base<L>();
+  const Bars bars(ring + p.n_stages * p.stage_bytes);
+  const uint32_t exc = bars.full + kRingBars + WGS * 4 * kRingOut;
+  const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
+  const int ks = p.wk * p.kb, steps = (p.n_tiles + ks - 1) / ks, token_tiles = (p.tokens + M - 1) / M,
+            part = blockIdx.x / p.cluster, tile = part / token_tiles, tok = part % token_tiles * M;
+  const int rank = p.cluster > 1 ? (int)cluster_rank() : 0;
+  const int first = (int)((int64_t)rank * steps / p.cluster), last = (int)((int64_t)(rank + 1) * steps / p.cluster);
+  RingProducer<L, M> producer;
+  grid_release();
+  if (warp == WGS * 4) {
+    ring_init(p, bars, WGS * 4, lane, &mx);
+    producer.start(p, ring, tile * steps + first, last - first, steps, tok, token_tiles > 1);
+    if (p.dependent) {
+      producer.prefetch(p, lane);
+      grid_wait();
+    }
+    producer.fill(p, &mx, bars, lane, p.n_stages);
+  } else if (Tile<L>::kTiered && warp < 8) {
+    build_tables(threadIdx.x, lane);
+  }
+  __syncthreads();
+  if (warp >= WGS * 4) {
+    Registers<WGS>::produce();
+    if (warp == WGS * 4) {
+      producer.fill(p, &mx, bars, lane, 1 << 30);
+    } else if (p.n_exceptions) {
+      grid_wait();
+      gather_exceptions<L, M>(p, ring, exc, bars, tile * steps + first, last - first, steps, tok, warp - WGS * 4 - 1,
+                              lane);
+    }
+    __syncwarp();
+    if (p.cluster > 1) cluster_arrive(), cluster_wait(), cluster_arrive(), cluster_wait();
+  } else {
+    Registers<WGS>::consume();
+    grid_wait();
+    const int wg = warp >> 2, strip = warp & 3, tid = threadIdx.x & 127, wr = wg / p.wk, wk = wg % p.wk,
+              block = tile * p.wr + wr, g = lane >> 2;
+    const int parts = p.cluster * p.wk, me = rank * p.wk + wk, nq = (NB8 + parts - 1) / parts;
+    const float f0 = row_factor<L>(p, block, strip * 16 + g), f1 = row_factor<L>(p, block, strip * 16 + g + 8);
+    const int64_t row0 = (int64_t)block * 64 + strip * 16;
+    int s = 0;
+    uint32_t phase = 0, rounds = 0;
+    float acc[NA];
+    main_loop<L, M>(acc, p, last - first, first * ks + wk * p.kb, s, phase, ring, bars, wr, wk, tid, lane);
+#pragma unroll
+    for (int i = 0; i < NB8; i++) acc[4 * i] *= f0, acc[4 * i + 1] *= f0, acc[4 * i + 2] *= f1, acc[4 * i + 3] *= f1;
+    if (p.n_exceptions && last > first) add_exceptions<M>(acc, p, exc, bars, wr, wk == 0, strip, lane, rounds);
+    const uint32_t out = bars.full + kRingBars + warp * kRingOut;
+    const float bias0 = bias_of(p, row0 + g), bias1 = bias_of(p, row0 + g + 8);
+    if (parts == 1) {
+#pragma unroll
+      for (int i = 0; i < NB8; i++)
+        store_block(p, out + (i & 1) * 256, acc + 4 * i, row0, tok + 8 * i, lane, bias0, bias1);
+    } else {
+      bar_sync(8, WGS * 128); /* every warpgroup has read the whole ring: its memory now takes the partial sums */
+#pragma unroll
+      for (int i = 0; i < NB8; i++)
+        sts128(ring + ((wg * NB8 + i) * 128 + tid) * 16, __float_as_uint(acc[4 * i]), __float_as_uint(acc[4 * i + 1]),
+               __float_as_uint(acc[4 * i + 2]), __float_as_uint(acc[4 * i + 3]));
+      __syncwarp();
+      if (p.cluster > 1)
+        cluster_arrive(), cluster_wait();
+      else
+        bar_sync(8, WGS * 128);
+      float f[NQ_MAX][4];
+#pragma unroll
+      for (int i = 0; i < NQ_MAX; i++) f[i][0] = f[i][1] = f[i][2] = f[i][3] = 0.f;
+#pragma unroll 4
+      for (int q = 0; q < parts; q++) {
+        const int from = q / p.wk;
+        const uint32_t at = ring + (((wr * p.wk + q % p.wk) * NB8 + me * nq) * 128 + tid) * 16;
+        const uint32_t src = p.cluster > 1 ? mapa(at, from) : at;
+#pragma unroll
+        for (int i = 0; i < NQ_MAX; i++) {
+          if (i >= nq || me * nq + i >= NB8) continue;
+          const float4 v = p.cluster > 1 ? ldc_f4(src + i * 2048) : lds_f4(src + i * 2048);
+          f[i][0] += v.x, f[i][1] += v.y, f[i][2] += v.z, f[i][3] += v.w;
+        }
+      }
+      __syncwarp();
+      if (p.cluster > 1) cluster_arrive();
+#pragma unroll
+      for (int i = 0; i < NQ_MAX; i++)
+        if (i < nq && me * nq + i < NB8)
+          store_block(p, out + (i & 1) * 256, f[i], row0, tok + (me * nq + i) * 8, lane, bias0, bias1);
+      __syncwarp();
+      if (p.cluster > 1) cluster_wait();
+    }
+  }
+}
+
+template <int L, int M, int WGS>
+__global__ void __launch_bounds__(WGS * 128 + 128, 1)
+    ring_streamk_kernel(const __grid_constant__ CUtensorMap mx, const __grid_constant__ RingArgs p) {
+  constexpr int NA = M / 2, NB8 = M / 8;
+  const uint32_t ring = ring_base<L>();
+  const Bars bars(ring + p.n_stages * p.stage_bytes);
+  const uint32_t exc = bars.full + kRingBars + WGS * 4 * kRingOut;
+  const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
+  const int ks = p.kb, steps = (p.n_tiles + ks - 1) / ks, row_tiles = (p.n_blocks + WGS - 1) / WGS,
+            units = row_tiles * steps, W = gridDim.x, w = blockIdx.x;
+  const int u0 = (int)((int64_t)w * units / W), u1 = (int)((int64_t)(w + 1) * units / W);
+  RingProducer<L, M> producer;
+  grid_release();
+  if (warp == WGS * 4) {
+    ring_init(p, bars, WGS * 4, lane, &mx);
+    producer.start(p, ring, u0, u1 - u0, steps, 0, false);
+    if (p.dependent) {
+      producer.prefetch(p, lane);
+      grid_wait();
+    }
+    producer.fill(p, &mx, bars, lane, p.n_stages);
+  } else if (Tile<L>::kTiered && warp < 8) {
+    build_tables(threadIdx.x, lane);
+  }
+  __syncthreads();
+  if (warp >= WGS * 4) {
+    Registers<WGS>::produce();
+    if (warp == WGS * 4) {
+      producer.fill(p, &mx, bars, lane, 1 << 30);
+    } else if (p.n_exceptions) {
+      grid_wait();
+      gather_exceptions<L, M>(p, ring, exc, bars, u0, u1 - u0, steps, 0, warp - WGS * 4 - 1, lane);
+    }
+  } else {
+    Registers<WGS>::consume();
+    grid_wait();
+    const int wg = warp >> 2, strip = warp & 3, tid = threadIdx.x & 127, g = lane >> 2;
+    const uint32_t out_at = bars.full + kRingBars + warp * kRingOut, flag = bars.flags + 4 * wg;
+    int s = 0;
+    uint32_t phase = 0, rounds = 0;
+    for (int u = u0; u < u1;) {
+      const int tile = u / steps, k0 = u - tile * steps, n = min(steps - k0, u1 - u), block = tile * WGS + wg;
+      const float f0 = row_factor<L>(p, block, strip * 16 + g), f1 = row_factor<L>(p, block, strip * 16 + g + 8);
+      float acc[NA];
+      main_loop<L, M>(acc, p, n, k0 * ks, s, phase, ring, bars, wg, 0, tid, lane);
+      u += n;
+#pragma unroll
+      for (int i = 0; i < NB8; i++) acc[4 * i] *= f0, acc[4 * i + 1] *= f0, acc[4 * i + 2] *= f1, acc[4 * i + 3] *= f1;
+      if (p.n_exceptions) add_exceptions<M>(acc, p, exc, bars, wg, true, strip, lane, rounds);
+      bool out = block < p.n_blocks;
+      if (n < steps) { /* a shared tile: the last part to come adds all of them, in column order */
+        auto part = [&](int worker, int first) {
+          return reinterpret_cast<float4 *>(p.partials + (((size_t)worker * 2 + first) * WGS + wg) * (64 * M)) + tid;
+        };
+        const int wf = (int)((((int64_t)tile * steps + 1) * W - 1) / units),
+                  wl = (int)((((int64_t)tile * steps + steps) * W - 1) / units);
+        unsigned *counter = p.counters + tile * WGS + wg;
+        uint32_t last = 0;
+        if (k0 == 0) { /* usual: the other parts were done at the start of the next workers' ranges */
+          if (tid == 0) {
+            unsigned v;
+            asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(v) : "l"(counter) : "memory");
+            last = v == (unsigned)(wl - wf);
+            if (last) *counter = 0;
+            sts32(flag, last);
+          }
+          bar_sync(1 + wg, 128);
+          last = lds32(flag);
+          bar_sync(1 + wg, 128);
+          if (out && last)
+            for (int q = wf + 1; q <= wl; q++) {
+              const float4 *from = part(q, 0);
+#pragma unroll
+              for (int i = 0; i < NB8; i++) {
+                const float4 v = __ldcg(from + i * 128);
+                acc[4 * i] += v.x, acc[4 * i + 1] += v.y, acc[4 * i + 2] += v.z, acc[4 * i + 3] += v.w;
+              }
+            }
+        }
+        if (!last) {
+          float4 *to = part(w, k0 == 0);
+#pragma unroll
+          for (int i = 0; i < NB8; i++)
+            __stcg(to + i * 128, make_float4(acc[4 * i], acc[4 * i + 1], acc[4 * i + 2], acc[4 * i + 3]));
+          bar_sync(1 + wg, 128);
+          if (tid == 0) {
+            __threadfence();
+            last = atomicAdd(counter, 1u) == (unsigned)(wl - wf);
+            if (last) *counter = 0;
+            sts32(flag, last);
+          }
+          bar_sync(1 + wg, 128);
+          last = lds32(flag);
+          bar_sync(1 + wg, 128);
+          if (out && last) {
+            __threadfence();
+#pragma unroll
+            for (int i = 0; i < NA; i++) acc[i] = -0.f;
+            for (int q = wf; q <= wl; q++) {
+              const float4 *from = part(q, q == wf);
+#pragma unroll
+              for (int i = 0; i < NB8; i++) {
+                const float4 v = __ldcg(from + i * 128);
+                acc[4 * i] += v.x, acc[4 * i + 1] += v.y, acc[4 * i + 2] += v.z, acc[4 * i + 3] += v.w;
+              }
+            }
+          }
+        }
+        out = out && last;
+      }
+      if (out) {
+        const int64_t row0 = (int64_t)block * 64 + strip * 16;
+        const float bias0 = bias_of(p, row0 + g), bias1 = bias_of(p, row0 + g + 8);
+#pragma unroll
+        for (int i = 0; i < NB8; i++)
+          store_block(p, out_at + (i & 1) * 256, acc + 4 * i, row0, 8 * i, lane, bias0, bias1);
+      }
+    }
+  }
+}
+
+/* ---- launch ---------------------------------------------------------------------- */
+template <int L, int M, int WGS>
+int ring_launch(const CUtensorMap &mx, const RingArgs &p, const RingConfig &c, const RingRoom &room,
+                cudaStream_t stream) {
+  const bool cluster = c.cluster > 0;
+  const int shared = room.shared, row_tiles = (p.n_blocks + c.wr - 1) / c.wr, ks = c.wk * c.kb;
+  void (*kernel)(const CUtensorMap, const RingArgs) =
+      cluster ? ring_cluster_kernel<L, M, WGS> : ring_streamk_kernel<L, M, WGS>;
+  cudaError_t e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+  if (e) return e;
+  cudaLaunchConfig_t config = {};
+  cudaLaunchAttribute attributes[2];
+  const int64_t units = (int64_t)row_tiles * ((p.n_tiles + ks - 1) / ks);
+  const int64_t blocks =
+      cluster ? (int64_t)row_tiles * ((p.tokens + M - 1) / M) * c.cluster : (c.workers < units ? c.workers : units);
+  if (blocks > 0x7FFFFFFF || units > 0x7FFFFFFF) return -GLYD_E_PARAMETER;
+  config.gridDim = dim3((unsigned)blocks);
+  config.blockDim = dim3(WGS * 128 + 128);
+  config.dynamicSmemBytes = (size_t)shared;
+  config.stream = stream;
+  config.attrs = attributes;
+  if (c.cluster > 1) {
+    cudaLaunchAttribute &a = attributes[config.numAttrs++];
+    a.id = cudaLaunchAttributeClusterDimension;
+    a.val.clusterDim.x = (unsigned)c.cluster, a.val.clusterDim.y = a.val.clusterDim.z = 1;
+  }
+  if (c.dependent) {
+    cudaLaunchAttribute &a = attributes[config.numAttrs++];
+    a.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    a.val.programmaticStreamSerializationAllowed = 1;
+  }
+  e = cudaLaunchKernelEx(&config, kernel, mx, p);
+  return e ? e : cudaGetLastError();
+}
+
+} // namespace glyd
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BUSL-1.1
+ *
+ * Launcher of the ring products: checks what it is given, finds the sections of
+ * the pack, describes the activations to the copy engine.
+ */
+#include "glyd_gpu.h"
+#include "pack_view.cuh"
+#include "ring_launch_sm90.h"
+#include "ring_sm90.cuh"
+
+namespace {
+
+constexpr int kSharedMaxHopper = 227 * 1024;
+constexpr int64_t kCounterBytes = 1 << 20; /* the start of the workspace: zero between launches */
+
+typedef CUresult (*EncodeTiled)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *,
+                                const cuuint64_t *, const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave,
+                                CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
+
+EncodeTiled find_encoder() {
+  void *f = nullptr;
+  cudaDriverEntryPointQueryResult found;
+  if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &f, 12000, cudaEnableDefault, &found)) return nullptr;
+  return (EncodeTiled)f;
+}
+
+bool aligned(const void *p, uintptr_t n) { return reinterpret_cast<uintptr_t>(p) % n == 0; }
+
+/* what ring_room counts with; the switches of the layouts know what was compiled */
+bool valid(const glyd::RingConfig &c) {
+  return c.tokens >= 8 && c.tokens <= 256 && c.wr >= 1 && c.wr <= 4 && c.wk >= 1 && c.wk <= 4 && c.kb >= 1 &&
+         c.kb <= 8 && c.cluster >= 0 && c.cluster <= 8 && (c.cluster > 0 || (c.wk == 1 && c.workers >= 1));
+}
+
+} // namespace
+
+int64_t glyd_gpu_product_ring_workspace(const int32_t *config) {
+  const int64_t workers = config[4] ? 0 : config[5];
+  return kCounterBytes + workers * 2 * config[1] * 64 * config[0] * 4;
+}
+
+int64_t glyd_gpu_product_ring_exceptions(const int64_t *meta, const int32_t *config) {
+  using namespace glyd;
+  const RingConfig c = {config[0], config[1], config[2], config[3], config[4], config[5], config[6]};
+  if (!valid(c)) return -GLYD_E_PARAMETER;
+  const RingRoom room =
+      ring_room(meta[0] == GLYD_WEIGHTS_TIERED, c, (int)meta[5], meta[4] ? meta[6] : 0, kSharedMaxHopper);
+  return room.shared < 0 ? -GLYD_E_PARAMETER : room.exc_cap;
+}
+
+int glyd_gpu_product_ring(void *y, const void *x, uint64_t tokens, const void *bias, const void *pack,
+                          uint64_t pack_nbytes, const int64_t *meta, void *workspace, uint64_t workspace_nbytes,
+                          const int32_t *config, void *stream) {
+  using namespace glyd;
+  if (tokens == 0) return 0;
+  const RingConfig c = {config[0], config[1], config[2], config[3], config[4], config[5], config[6]};
+  PackView v;
+  if (const int status = glyd_gpu_view(&v, pack, pack_nbytes, meta)) return status;
+  const bool tiered = v.layout == GLYD_WEIGHTS_TIERED;
+  if (v.rows > 0x7FFFFFFF || tokens > 0x3FFFFFFF || v.cols % 8 || !aligned(x, 16) || !aligned(y, 16) || !valid(c) ||
+      (c.cluster == 0 && tokens > (uint64_t)c.tokens))
+    return -GLYD_E_PARAMETER;
+  RingArgs p = {};
+  p.rows = v.rows, p.cols = (int)v.cols, p.tokens = (int)tokens;
+  p.n_blocks = (int)v.row_blocks, p.n_tiles = (int)v.tiles;
+  p.blocks = v.base + GLYD_WEIGHTS_HEADER, p.tiles = v.base + v.tiles_at, p.escapes = v.base + v.escapes_at;
+  p.index = reinterpret_cast<const uint32_t *>(v.base + v.index_at);
+  p.places = reinterpret_cast<const uint32_t *>(v.base + v.places_at);
+  p.values = reinterpret_cast<const uint16_t *>(v.base + v.values_at);
+  p.n_escape_units = (uint64_t)v.n_units, p.n_exceptions = (uint64_t)v.n_exceptions;
+  p.x = static_cast<const __nv_bfloat16 *>(x), p.bias = static_cast<const __nv_bfloat16 *>(bias);
+  p.y = static_cast<__nv_bfloat16 *>(y);
+  p.wr = c.wr, p.wk = c.wk, p.kb = c.kb, p.cluster = c.cluster, p.dependent = c.dependent;
+  if (c.cluster == 0) {
+    if (workspace_nbytes < (uint64_t)glyd_gpu_product_ring_workspace(config) || (p.n_blocks + 4) * 4 > kCounterBytes ||
+        !aligned(workspace, 16))
+      return -GLYD_E_BUFFER;
+    p.counters = static_cast<unsigned *>(workspace);
+    p.partials = reinterpret_cast<float *>(static_cast<uint8_t *>(workspace) + kCounterBytes);
+  }
+  int device = 0, shared_max = 0;
+  cudaError_t e = cudaGetDevice(&device);
+  if (!e) e = cudaDeviceGetAttribute(&shared_max, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  if (e) return e;
+  const RingRoom room = ring_room(tiered, c, (int)v.tile_escape_max, v.n_exceptions ? v.block_exc_max : 0, shared_max);
+  if (room.shared < 0) return -GLYD_E_PARAMETER;
+  if (v.n_exceptions && room.exc_cap < 1) return -GLYD_E_PARAMETER;
+  p.stage_bytes = room.stage_bytes, p.n_stages = room.n_stages, p.escape_slot = room.escape_slot;
+  p.exc_cap = room.exc_cap;
+  static const EncodeTiled encode = find_encoder();
+  if (!encode) return cudaErrorNotSupported;
+  CUtensorMap mx;
+  const cuuint64_t sizes[2] = {(cuuint64_t)v.cols, (cuuint64_t)tokens}, strides[1] = {(cuuint64_t)v.cols * 2};
+  const cuuint32_t box[2] = {64, (cuuint32_t)c.tokens}, steps[2] = {1, 1};
+  if (encode(&mx, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, const_cast<void *>(x), sizes, strides, box, steps,
+             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE))
+    return cudaErrorInvalidValue;
+  const cudaStream_t s = static_cast<cudaStream_t>(stream);
+  return tiered ? ring_launch_tiered(mx, p, c, room, s) : ring_launch_mma12(mx, p, c, room, s);
+}

@@ -1,0 +1,120 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""Routes: what is chosen, without a device."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from glyd_codec import ParameterError
+from glyd_gpu import LAYOUTS, _routes
+from glyd_gpu._routes import Route
+from glyd_gpu._routes_table import ROUTES
+
+MMA12, TIERED = LAYOUTS["mma12"], LAYOUTS["tiered"]
+H200 = 132
+
+
+def meta(layout, rows, cols, exceptions=0, block_max=0):
+    return [layout, rows, cols, 0 if layout == MMA12 else 1000, exceptions, 0 if layout == MMA12 else 1024, block_max]
+
+
+@pytest.fixture
+def room(monkeypatch):
+    """Stand in for the library, which says how many exceptions a ring has room for."""
+    asked = []
+
+    class Library:
+        limit = 40
+
+        def glyd_gpu_product_ring_exceptions(self, known, config):
+            asked.append((list(known), list(config)))
+            return self.limit
+
+    library = Library()
+    library.asked = asked
+    monkeypatch.setattr(_routes, "load", lambda: library)
+    return library
+
+
+def test_a_measured_shape_gets_what_was_measured():
+    for (layout, tokens), entries in ROUTES.items():
+        for rows, cols, kernel, config in entries:
+            chosen = _routes.on_hopper(meta(layout, rows, cols), tokens, H200)
+            assert chosen == Route(kernel, config), (layout, tokens, rows, cols)
+
+
+@pytest.mark.parametrize("layout", [MMA12, TIERED])
+def test_any_shape_and_token_count_gets_a_kernel_that_takes_it(layout):
+    for rows, cols in ((1, 8), (64, 64), (1000, 1000), (4096, 4097), (8192, 28672), (1 << 20, 128), (128256, 8192)):
+        for tokens in (1, 2, 8, 9, 16, 17, 64, 100, 128, 129, 256, 257, 8192):
+            for processors in (114, H200):
+                route = _routes.on_hopper(meta(layout, rows, cols), tokens, processors)
+                assert len(route.config) == _routes.LENGTHS[route.kernel]
+                if route.kernel == "ring":
+                    tile, row_blocks, warpgroups, _, cluster, workers, _ = route.config
+                    assert cols % 8 == 0
+                    assert tokens <= tile
+                    assert workers <= processors
+                    assert (rows + 64 * row_blocks - 1) // (64 * row_blocks) * cluster <= processors
+                    assert bool(cluster) != bool(workers)
+                    assert cluster or warpgroups == 1
+                elif route.kernel == "stream":
+                    assert layout == MMA12
+                    assert tokens <= 16
+                    assert cols % 2 == 0
+                else:
+                    assert (route.kernel == "generic") == (tokens <= _routes.GENERIC_TOKENS)
+    assert _routes.on_hopper(meta(layout, 4096, 4096), 8192, H200) == Route("decode")
+
+
+def test_many_exceptions_are_for_kernels_that_have_room(room):
+    blocks = 4096 // 64
+    few = _routes.on_hopper(meta(MMA12, 4096, 4096, 20 * blocks, 38), 32, H200)
+    assert few.kernel == "ring"
+    assert room.asked[-1][1] == list(few.config)
+    many = meta(MMA12, 4096, 4096, 13000 * blocks, 13300)
+    assert _routes.on_hopper(many, 8, H200).kernel == "stream"
+    assert _routes.on_hopper(many, 32, H200) == Route("generic")
+    assert _routes.on_hopper(many, 128, H200) == Route("decode")
+    assert _routes.on_hopper(meta(TIERED, 4096, 4096, 13000 * blocks, 13300), 8, H200) == Route("generic")
+    room.limit = -40  # a configuration that does not fit
+    assert _routes.on_hopper(meta(MMA12, 4096, 4096, blocks, 1), 32, H200) == Route("generic")
+
+
+def test_the_variable(monkeypatch):
+    for text, route in (
+        ("generic", Route("generic")),
+        ("decode", Route("decode")),
+        ("stream:2,16,1,0", Route("stream", (2, 16, 1, 0))),
+        ("ring:8,3,1,2,0,132,1", Route("ring", (8, 3, 1, 2, 0, 132, 1))),
+    ):
+        monkeypatch.setenv(_routes.VARIABLE, text)
+        assert _routes.choose(meta(MMA12, 64, 64), 4, torch.device("cuda", 0)) == route
+    for text in ("fast", "ring", "ring:1,2", "stream:a,b,c,d", "generic:1", "stream:2,16,1,-1"):
+        with pytest.raises(ParameterError, match=r"GLYD_GPU_ROUTE is .*ring with 7 integers"):
+            _routes.parse(text)
+
+
+def test_the_table_is_written_from_times(tmp_path):
+    path = Path(__file__).resolve().parents[1] / "bench" / "bench_products.py"
+    if not path.is_file():
+        pytest.skip("no bench here")
+    spec = importlib.util.spec_from_file_location("bench_products_under_test", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    times = [
+        [layout, tokens, rows, cols, us, kernel, list(config)]
+        for (layout, tokens), entries in ROUTES.items()
+        for rows, cols, kernel, config in entries
+        for us in (1.0,)
+    ]
+    slower = [[*entry[:4], 2.0, "ring", [8, 1, 1, 1, 1, 0, 0]] for entry in times]
+    (tmp_path / "times.json").write_text(json.dumps(slower + times), encoding="utf-8")
+    module.write_table(tmp_path / "times.json", tmp_path / "table.py")
+    names = {}
+    exec((tmp_path / "table.py").read_text(encoding="utf-8"), names)
+    assert names["ROUTES"] == ROUTES
