@@ -54,7 +54,8 @@ glyd_status glyd_plan_encode(glyd_plan *plan, const glyd_params *params, uint64_
               : params->level == GLYD_LEVEL_MAX ? GLYD_SEGMENT_SIZE_MAX
                                                 : GLYD_SEGMENT_SIZE_DEFAULT;
   }
-  if (params->segment_size == 0 && !params->long_distance && content_size > segment && content_size <= BALANCED_MAX)
+  if (params->segment_size == 0 && !params->long_distance && !params->records && content_size > segment &&
+      content_size <= BALANCED_MAX)
     segment = balanced_segment(content_size, segment);
   int check = GLYD_CHECK_NONE;
   if (params->checksum) check = known && content_size <= GLYD_SMALL_CONTENT ? GLYD_CHECK_XXH3_32 : GLYD_CHECK_XXH3_64;

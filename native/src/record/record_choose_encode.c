@@ -17,6 +17,7 @@
 #define WIDE 64u
 #define SUMS_MAX 48u /* columns up to which sums are tried */
 #define PAIR_BITS 14u
+#define PAIRS_MOST 200000u
 
 typedef struct candidate {
   uint64_t saved;
@@ -198,7 +199,7 @@ static uint64_t cost_rank(chooser *h, int c, int j, int k, uint64_t bound) {
   }
   const uint64_t all = extrapolate(pairs, half, h->n, h->t->n_rows);
   const uint64_t table = BITS(all * PAIR_BITS) / h->t->n_rows * h->n;
-  if (all > 60000 || given >> 63 || given + table > bound) return NEVER;
+  if (all > PAIRS_MOST || given >> 63 || given + table > bound) return NEVER;
   qsort(h->order, n, sizeof *h->order, compare_u64);
   uint32_t low[256] = {0}, high[256] = {0}, rank = 0;
   uint64_t before = UINT64_MAX;

@@ -17,7 +17,7 @@
 #define GLYD_RECORD_COLUMNS_MAX 4096      /* of all tables */
 #define GLYD_RECORD_LITERAL_MAX (1 << 16) /* bytes of literal text of a row of one table */
 #define GLYD_RECORD_KEYS_MAX (1 << 18)
-#define GLYD_RECORD_PAIRS_MAX 65535
+#define GLYD_RECORD_PAIRS_MAX 262143
 #define GLYD_RECORD_DICT_MAX 65536
 #define GLYD_RECORD_RANGE_MAX 0x7FFFFFF0u
 #define GLYD_RECORD_EXCEPTIONS_MAX 255

@@ -66,6 +66,7 @@ static unsigned regularity(const uint8_t *in, uint32_t len, uint8_t separator, u
     if (count[k] > count[best] || best == 0) best = k;
   }
   *columns = best;
+  if (separator != '\t' && count[best] * 10 < lines * 7) return 0; /* tabs: tables of a dump, one after the other */
   return lines < 4 ? 0 : good * 256 / lines;
 }
 
@@ -95,10 +96,11 @@ static unsigned detect_piece(const uint8_t *in, uint32_t len, uint8_t *separator
   }
   if (controls > len / 16) return GLYD_SHAPE_NONE; /* no text */
   if (lines > 2 && objects * 2 > lines) return GLYD_SHAPE_JSON;
-  if (count_text(in, len, "VALUES") > 0 && count_text(in, len, "INSERT") > 0) {
-    const uint32_t rows = count_text(in, len, "),(") + count_text(in, len, "),\n") + count_text(in, len, ");\n");
-    if (rows > 16) return GLYD_SHAPE_SQL;
-  }
+  const uint32_t tuples = count_text(in, len, "),(");
+  if (tuples > 16 && tuples > 4 * lines) return GLYD_SHAPE_SQL; /* inside a long statement */
+  const uint32_t statements = count_text(in, len, "\nINSERT"), rows = tuples + count_text(in, len, "),\n");
+  if (count_text(in, len, "VALUES") > 0 && rows + statements > 16 && 2 * (rows + statements) > lines)
+    return GLYD_SHAPE_SQL;
   static const uint8_t candidates[6] = {'\t', ',', ';', '|', ' '};
   unsigned best = 0, shape = lines > 8 ? GLYD_SHAPE_LOG : GLYD_SHAPE_NONE;
   for (unsigned k = 0; k < 5; k++) {
@@ -293,7 +295,8 @@ static int cut_affixes(glyd_record_rows *rows, uint32_t t, uint8_t *drop) {
       lacking += f.len < prefix + suffix || memcmp(rows->in + f.at, head, prefix) != 0 ||
                  memcmp(rows->in + f.at + f.len - suffix, tail, suffix) != 0;
     }
-    if (lacking * 64 > tm->rows) continue;
+    /* a row that lacks it costs as much as thousands that are spared a slot */
+    if (lacking * (rows->shape == GLYD_SHAPE_SQL && slot + 1 == tm->n_slots ? 16384u : 64u) > tm->rows) continue;
     for (uint32_t r = 0; r < rows->n; r++) {
       if (rows->which[r] != t || drop[r]) continue;
       glyd_record_span *const f = &rows->fields[rows->first[r] + slot];
@@ -397,6 +400,7 @@ int glyd_record_split(glyd_record_rows *rows, glyd_record_memory *memory, const 
   case GLYD_SHAPE_DELIMITED: done = glyd_record_split_delimited(rows, separator); break;
   case GLYD_SHAPE_JSON: done = glyd_record_split_json(rows); break;
   case GLYD_SHAPE_SQL: done = glyd_record_split_sql(rows); break;
+  case GLYD_SHAPE_LOG: done = glyd_record_split_log(rows); break;
   default: break;
   }
   return done && drop_rare(rows) && rows->n >= 8 && glyd_record_rows_refine(rows);

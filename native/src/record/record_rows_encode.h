@@ -95,6 +95,7 @@ glyd_record_template *glyd_record_rows_template(glyd_record_rows *rows, uint32_t
 int glyd_record_split_delimited(glyd_record_rows *rows, uint8_t separator);
 int glyd_record_split_json(glyd_record_rows *rows);
 int glyd_record_split_sql(glyd_record_rows *rows);
+int glyd_record_split_log(glyd_record_rows *rows);
 
 /* Turn rows of templates with keep[template] == 0 and rows with drop[row] != 0
  * (may be NULL) into escapes; templates are numbered anew. */

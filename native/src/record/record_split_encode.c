@@ -343,6 +343,17 @@ static const uint8_t *find_rows(const uint8_t *p, const uint8_t *end) {
   return end;
 }
 
+/* Where rows begin: the content may start within a statement. */
+static const uint8_t *find_first(const uint8_t *in, const uint8_t *end) {
+  const uint8_t *const p = find_rows(in, end);
+  for (const uint8_t *q = in; q + 2 < p; q++) {
+    q = memchr(q, ')', (size_t)(p - q));
+    if (!q || q + 2 >= p) break;
+    if (q[1] == ',' && q[2] == '(') return q + 3;
+  }
+  return p;
+}
+
 static glyd_record_template *new_tuple(glyd_record_rows *rows, uint32_t n) {
   static const uint8_t comma[2] = {',', ')'};
   glyd_record_template *const t = glyd_record_rows_template(rows, n);
@@ -354,7 +365,7 @@ static glyd_record_template *new_tuple(glyd_record_rows *rows, uint32_t n) {
 
 int glyd_record_split_sql(glyd_record_rows *rows) {
   const uint8_t *const in = rows->in;
-  const uint8_t *const end = in + rows->len, *p = find_rows(in, end);
+  const uint8_t *const end = in + rows->len, *p = find_first(in, end);
   uint16_t by_count[GLYD_RECORD_SLOTS_MAX + 1];
   memset(by_count, 0xFF, sizeof by_count);
   if (!glyd_record_rows_escape(rows, 0, (uint32_t)(p - in))) return 0;

@@ -5,7 +5,8 @@
 
 #include <stdlib.h>
 
-#define PAIR_SLOTS (1u << 17)
+#define PAIR_SLOTS (1u << 19)
+#define PAIRS_MOST 200000u /* more cost more than they save */
 
 GLYD_INLINE uint32_t zigzag(uint32_t v) { return v << 1 ^ (0u - (v >> 31)); }
 
@@ -58,10 +59,10 @@ static int make_ranks(const glyd_record_source_table *t, glyd_record_source *s, 
   for (uint32_t r = 0; r < n; r++) {
     if (r > 0 && is_null(s, r)) s->v[r] = s->v[r - 1];
     const uint64_t p = (uint64_t)key_of(t, &s->c, r) << 16 | (uint32_t)s->v[r];
-    uint32_t x = (uint32_t)(p * 0x9E3779B97F4A7C15u >> 47);
+    uint32_t x = (uint32_t)(p * 0x9E3779B97F4A7C15u >> 45);
     while (count[x] && pair[x] != p) x = (x + 1) & (PAIR_SLOTS - 1);
     if (count[x] == 0) {
-      if (++pairs > 60000) return 0;
+      if (++pairs > PAIRS_MOST) return 0;
       pair[x] = p;
     }
     count[x]++;
@@ -72,7 +73,7 @@ static int make_ranks(const glyd_record_source_table *t, glyd_record_source *s, 
   for (uint32_t x = 0; x < PAIR_SLOTS; x++) {
     if (!count[x]) continue;
     const uint64_t most = 0x3FFFFFF, c = count[x] < most ? count[x] : most;
-    order[m++] = (pair[x] >> 16) << 44 | (most - c) << 17 | x;
+    order[m++] = (pair[x] >> 16) << 45 | (most - c) << 19 | x;
   }
   qsort(order, m, sizeof *order, compare_u64);
   memset(s->starts, 0, ((size_t)keys + 1) * sizeof *s->starts);

@@ -9,6 +9,7 @@
 
 #define MASK_FROM 64u /* bytes from which a mask is tried */
 #define LZ_FROM 32u   /* and matches */
+#define LZ_SAMPLE ((size_t)32 << 10)
 
 /* A stream's planes, its masked form (half the bytes at most, thrice) and its matches. */
 uint64_t glyd_segment_stream_scratch(uint64_t n) { return 4 * n + 65536; }
@@ -69,6 +70,16 @@ static uint8_t *put_masked(glyd_stream_writer *w, uint8_t *out, const uint8_t *i
   return out ? put_any(w, out, rest, k, depth + 1) : NULL;
 }
 
+/* Do matches gain anything? Judged by a part of a long stream. */
+static int lz_pays(glyd_stream_writer *w, uint8_t *scratch_out, const uint8_t *in, size_t n) {
+  if (n < 4 * LZ_SAMPLE) return 1;
+  const uint8_t *const part = in + (n - LZ_SAMPLE) / 2;
+  size_t size;
+  uint8_t *const end = put_planes(w, scratch_out, part, LZ_SAMPLE);
+  const size_t planes = (size_t)(end - scratch_out);
+  return glyd_lz_encode(w->config, w->lz, part, LZ_SAMPLE, end, planes + planes / 32, &size) == GLYD_OK;
+}
+
 /* The stream's shortest form at out, which has room for planes_bound(n) + 16. NULL: no scratch memory. */
 static uint8_t *put_any(glyd_stream_writer *w, uint8_t *out, const uint8_t *in, size_t n, unsigned depth) {
   if (n == 0) {
@@ -87,7 +98,7 @@ static uint8_t *put_any(glyd_stream_writer *w, uint8_t *out, const uint8_t *in, 
       memcpy(out, other, (size_t)(masked - other));
       end = out + (masked - other);
     }
-    if (n >= LZ_FROM && n <= w->config->segment_size) {
+    if (n >= LZ_FROM && n <= w->config->segment_size && lz_pays(w, other, in, n)) {
       size_t size;
       const size_t room = (size_t)(end - out);
       uint8_t *p = glyd_put_varint(other, (uint64_t)n << 2 | GLYD_STREAM_LZ);

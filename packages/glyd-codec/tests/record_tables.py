@@ -74,6 +74,25 @@ def dump(n):
     return b"COPY a (x, y, z, w) FROM stdin;\n" + one + b"\\.\n\nCOPY b (x, y) FROM stdin;\n" + two + b"\\.\n"
 
 
+def log(n, seed=3):
+    rng = random.Random(seed)
+    out = []
+    for i in range(n):
+        head = f"2024-06-{1 + i // 9000:02} {i // 400 % 24:02}:{i // 7 % 60:02}:{i % 60:02}.{rng.randrange(1000):03} [{rng.choice([17, 4242, 90210])}] "
+        out.append(
+            head
+            + rng.choice(
+                [
+                    f"INFO: request {i} took {rng.randrange(90)}.{rng.randrange(10)} ms\n",
+                    f"WARN: user {rng.choice(['ann', 'bob', 'eve'])} of host h{i % 13} failed to log in\n",
+                    f'DEBUG: open("/var/tmp/f{rng.randrange(50)}", 0x{i * 77:x}) = {rng.randrange(-1, 9)}\n',
+                    f"INFO: {' '.join(rng.choice(['one', 'two', 'three']) for _ in range(rng.randrange(7)))}\n",
+                ]
+            )
+        )
+    return "".join(out).encode()
+
+
 CLEAN = {
     "csv": table(3000),
     "tsv": table(3000, sep="\t"),
@@ -82,6 +101,7 @@ CLEAN = {
     "json": objects(3000),
     "sql": statements(3000),
     "copy": dump(3000),
+    "log": log(3000),
 }
 LINES = CLEAN["csv"].splitlines(keepends=True)
 

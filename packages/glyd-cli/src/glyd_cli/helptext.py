@@ -24,8 +24,8 @@ LEVELS
   -9, --max          fewest bytes: for what is read more often than written
       --long         with --max: find repeats up to 128 MiB apart; each thread
                      then takes several hundred MiB
-  -r, --records      with any level: store tables (CSV, JSON lines, SQL dumps)
-                     as columns where that takes fewer bytes
+  -r, --records      with any level: store tables and logs (CSV, JSON lines, SQL,
+                     lines of text) as columns where that takes fewer bytes
 
   Every level is read by every glyd, without any option, in parallel, and from
   any offset. The same input and level give the same bytes on every machine
