@@ -24,6 +24,22 @@ typedef struct glyd_base_copy {
   uint32_t length;
 } glyd_base_copy;
 
+/* A shift is how far behind its place in the content a copy's place in the base
+ * is, modulo 2^64. The last ones that differ are kept, the last used first. */
+#define GLYD_BASE_SHIFTS 3u
+typedef struct glyd_base_shifts {
+  uint64_t slot[GLYD_BASE_SHIFTS]; /* zeros at the start of a segment */
+} glyd_base_shifts;
+
+/* The shift becomes the first; returns the slot it had, or GLYD_BASE_SHIFTS. */
+static inline unsigned glyd_base_shifts_use(glyd_base_shifts *s, uint64_t shift) {
+  unsigned slot = 0;
+  while (slot < GLYD_BASE_SHIFTS && s->slot[slot] != shift) slot++;
+  for (unsigned k = slot < GLYD_BASE_SHIFTS ? slot : GLYD_BASE_SHIFTS - 1; k > 0; k--) s->slot[k] = s->slot[k - 1];
+  s->slot[0] = shift;
+  return slot;
+}
+
 static inline uint64_t glyd_base_zigzag(uint64_t d) { return (d << 1) ^ (0 - (d >> 63)); }
 static inline uint64_t glyd_base_unzigzag(uint64_t v) { return (v >> 1) ^ (0 - (v & 1)); }
 

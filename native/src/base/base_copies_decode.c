@@ -26,7 +26,7 @@ static int read_number(numbers *v, uint64_t *number) {
 glyd_status glyd_base_copies_decode(glyd_base_copies_decoder *d, unsigned cpu, glyd_plane_input *in, uint64_t base_size,
                                     size_t len, glyd_base_copy *copies, size_t n, size_t *rest) {
   for (unsigned k = 0; k < GLYD_BASE_PLANES; k++) d->tables[k].bits = 0;
-  uint64_t before = 0;
+  glyd_base_shifts shifts = {{0}};
   size_t left = len, covered = 0;
   for (size_t first = 0; first < n; first += GLYD_BASE_GROUP) {
     const size_t end = n - first < GLYD_BASE_GROUP ? n : first + GLYD_BASE_GROUP;
@@ -44,10 +44,14 @@ glyd_status glyd_base_copies_decode(glyd_base_copies_decoder *d, unsigned cpu, g
       if (gap > left || length > left - gap || left - gap - length < GLYD_BASE_COPY_MIN) return GLYD_E_CORRUPT;
       length += GLYD_BASE_COPY_MIN;
       /* Wraps as the writer's difference did; what comes out is checked. */
-      const uint64_t position = before + gap + glyd_base_unzigzag(place);
+      const uint64_t content = len - left + gap;
+      const uint64_t shift = place < GLYD_BASE_SHIFTS
+                                 ? shifts.slot[place]
+                                 : shifts.slot[0] + glyd_base_unzigzag(place - (GLYD_BASE_SHIFTS - 1));
+      glyd_base_shifts_use(&shifts, shift);
+      const uint64_t position = content + shift;
       if (position > base_size || length > base_size - position) return GLYD_E_CORRUPT;
       copies[i] = (glyd_base_copy){position, (uint32_t)gap, (uint32_t)length};
-      before = position + length;
       left -= (size_t)(gap + length);
       covered += (size_t)length;
     }

@@ -6,7 +6,8 @@
 glyd_status glyd_base_copies_encode(glyd_base_copies_encoder *e, unsigned cpu, const glyd_base_copy *copies, size_t n,
                                     uint8_t *out, size_t cap, size_t *size) {
   for (unsigned k = 0; k < GLYD_BASE_PLANES; k++) e->last[k].valid = 0;
-  uint64_t before = 0; /* where the base goes on */
+  glyd_base_shifts shifts = {{0}};
+  uint64_t content = 0;
   *size = 0;
   for (size_t first = 0; first < n; first += GLYD_BASE_GROUP) {
     const size_t end = n - first < GLYD_BASE_GROUP ? n : first + GLYD_BASE_GROUP;
@@ -15,8 +16,11 @@ glyd_status glyd_base_copies_encode(glyd_base_copies_encoder *e, unsigned cpu, c
       const glyd_base_copy c = copies[i];
       gap = glyd_put_varint(gap, c.gap);
       length = glyd_put_varint(length, c.length - GLYD_BASE_COPY_MIN);
-      place = glyd_put_varint(place, glyd_base_zigzag(c.position - (before + c.gap)));
-      before = c.position + c.length;
+      content += c.gap;
+      const uint64_t shift = c.position - content, last = shifts.slot[0];
+      const unsigned slot = glyd_base_shifts_use(&shifts, shift);
+      place = glyd_put_varint(place, slot < GLYD_BASE_SHIFTS ? slot : glyd_base_zigzag(shift - last) + GLYD_BASE_SHIFTS - 1);
+      content += c.length;
     }
     uint8_t *p = e->out;
     p = glyd_huffman_encode_plane(cpu, p, e->gaps, (size_t)(gap - e->gaps), NULL, &e->last[GLYD_BASE_PLANE_GAPS]);

@@ -12,6 +12,12 @@
 #define LOOK 32u     /* bytes hashed of a block, where it has as many */
 #define FAR_MIN 32u  /* shortest copy from anywhere */
 #define NEAR_MIN 16u /* and where the copy before would have gone on */
+#define FAR_COST 24u /* what a copy from elsewhere must save at the place where the base goes on */
+#define SAME_LOOK 4096u               /* bytes of a copy compared with the place where the base goes on */
+#define RECENT_BELOW 512u             /* copies below this are compared with recent content */
+#define RECENT_FAR ((ptrdiff_t)256 << 10)
+#define RECENT_BITS 15u
+#define NOTED 512u /* bytes at the end of a copy that are noted as recent */
 #define AHEAD 16u    /* positions between a look-up's hash and the look-up: a cache miss is about as long */
 
 /* Block size and number of buckets of a map. An entry is the number of a block
@@ -108,41 +114,51 @@ GLYD_INLINE size_t count_equal(const uint8_t *a, const uint8_t *a_end, const uin
   return (size_t)(a - start);
 }
 
+_Static_assert(sizeof(uint32_t) << RECENT_BITS == GLYD_BASE_FIND_WORKSPACE, "the table of recent content");
+
+GLYD_INLINE size_t recent_of(const uint8_t *p) {
+  return (size_t)(mix(glyd_load64(p), glyd_load64(p + 8)) * 0x9E3779B185EBCA87u >> (64 - RECENT_BITS));
+}
+
+/* What is known while content is covered. */
 typedef struct finder {
   const uint8_t *in, *end;
   const uint8_t *from; /* where the last copy ends */
-  const uint8_t *base, *base_end;
+  const uint8_t *base;
+  uint64_t size; /* of the base */
   map_shape shape;
   uint32_t *map;
+  glyd_base_shifts shifts;
+  uint32_t *recent; /* positions of content by hash: what LZ would find */
 } finder;
 
 typedef struct candidate {
-  const uint8_t *at; /* in the content */
-  const uint8_t *base;
+  const uint8_t *at;
+  uint64_t place;
   size_t length;
 } candidate;
 
 /* All that is equal around two places that start with some equal bytes. */
-GLYD_INLINE candidate extend(const finder *f, const uint8_t *at, const uint8_t *base) {
+GLYD_INLINE candidate extend(const finder *f, const uint8_t *at, uint64_t place) {
+  const uint8_t *const b = f->base + place;
   size_t back = 0;
-  const size_t most_back =
-      (size_t)(at - f->from) < (size_t)(base - f->base) ? (size_t)(at - f->from) : (size_t)(base - f->base);
-  while (back < most_back && at[-1 - (ptrdiff_t)back] == base[-1 - (ptrdiff_t)back]) back++;
-  return (candidate){at - back, base - back, back + count_equal(at, f->end, base, f->base_end)};
+  const size_t most_back = (size_t)(at - f->from) < place ? (size_t)(at - f->from) : (size_t)place;
+  while (back < most_back && at[-1 - (ptrdiff_t)back] == b[-1 - (ptrdiff_t)back]) back++;
+  return (candidate){at - back, place - back, back + count_equal(at, f->end, b, f->base + f->size)};
 }
 
 /* The best of a bucket for the content at at; length 0: none. */
 static candidate look_up(const finder *f, uint64_t hash, const uint8_t *at, uint64_t expected) {
   const uint32_t *const bucket = bucket_of(f->map, &f->shape, hash);
   const uint32_t number_mask = (uint32_t)(((uint64_t)1 << f->shape.number_bits) - 1), tag = tag_of(&f->shape, hash);
-  candidate best = {at, f->base, 0};
+  candidate best = {at, 0, 0};
   uint64_t best_far = 0;
   for (unsigned k = 0; k < WAYS && bucket[k] != 0; k++) {
     if ((bucket[k] ^ tag) & ~number_mask) continue;
-    const uint8_t *const b = f->base + ((uint64_t)((bucket[k] & number_mask) - 1) << f->shape.block_log);
-    if (glyd_load64(b) != glyd_load64(at)) continue;
-    const candidate c = extend(f, at, b);
-    const uint64_t place = (uint64_t)(b - f->base), far = place > expected ? place - expected : expected - place;
+    const uint64_t place = (uint64_t)((bucket[k] & number_mask) - 1) << f->shape.block_log;
+    if (glyd_load64(f->base + place) != glyd_load64(at)) continue;
+    const candidate c = extend(f, at, place);
+    const uint64_t far = place > expected ? place - expected : expected - place;
     if (c.length > best.length || (c.length == best.length && far < best_far)) {
       best = c;
       best_far = far;
@@ -151,23 +167,96 @@ static candidate look_up(const finder *f, uint64_t hash, const uint8_t *at, uint
   return best;
 }
 
+/* Where content at at would be in the base by a shift; size: nowhere. */
+GLYD_INLINE uint64_t place_by(const finder *f, unsigned slot, const uint8_t *at) {
+  const uint64_t place = (uint64_t)(at - f->in) + f->shifts.slot[slot];
+  return place < f->size && f->size - place >= 8 ? place : f->size;
+}
+
+/* What it costs, about, to say the n bytes of content at at by the base at place
+ * on: bytes that differ, and two for each run of them. */
+static size_t cost_of(const finder *f, const uint8_t *at, uint64_t place, size_t n) {
+  if (place >= f->size) return n;
+  const size_t there = n < f->size - place ? n : (size_t)(f->size - place);
+  const uint8_t *const b = f->base + place;
+  size_t cost = n - there;
+  unsigned differed = 0;
+  for (size_t i = 0; i < there; i++) {
+    const unsigned differs = at[i] != b[i];
+    cost += differs + 2 * (differs & ~differed);
+    differed = differs;
+  }
+  return cost;
+}
+
+/* Whether a copy from elsewhere is worth its place: not if nearly all of it is
+ * where the base goes on anyway, nor if it is short and recent content has as
+ * much of it, which LZ says in fewer bits. */
+static int is_worth(const finder *f, candidate c) {
+  if (c.length < FAR_MIN) return 0;
+  const size_t looked = c.length < SAME_LOOK ? c.length : SAME_LOOK;
+  if (cost_of(f, c.at, (uint64_t)(c.at - f->in) + f->shifts.slot[0], looked) < FAR_COST) return 0;
+  if (c.length >= RECENT_BELOW) return 1;
+  for (size_t i = 0; i < c.length && f->end - (c.at + i) >= 16 && i < 32; i += 8) {
+    const uint8_t *const at = c.at + i;
+    const uint32_t before = f->recent[recent_of(at)];
+    if (before == 0) continue;
+    const uint8_t *const old = f->in + before - 1;
+    if (old < at && at - old <= RECENT_FAR && count_equal(at, f->end, old, f->end) + i + 16 >= c.length) return 0;
+  }
+  return 1;
+}
+
+/* Where a copy has just ended: the best of the places that have the bytes around
+ * this one, at and those before it. Where lines are alike, content goes on nearly
+ * as the base does at the old place as well, and only these bytes tell. */
+GLYD_INLINE candidate look_around(const finder *f, const uint8_t *at, int wide) {
+  const size_t look = wide ? LOOK : 16;
+  candidate best = {at, 0, 0};
+  if (f->end - at < (ptrdiff_t)look) return best;
+  uint64_t hashes[LOOK];
+  const size_t n = (size_t)(at - f->in) < look - 1 ? (size_t)(at - f->in) + 1 : look;
+  for (size_t k = 0; k < n; k++) {
+    hashes[k] = hash_block(at - k, wide);
+    __builtin_prefetch(bucket_of(f->map, &f->shape, hashes[k]));
+  }
+  const uint64_t near = (uint64_t)(at - f->in) + f->shifts.slot[0];
+  for (size_t k = 0; k < n; k++) {
+    candidate c = look_up(f, hashes[k], at - k, near - k);
+    if (c.length <= k) continue;
+    const size_t skip = (size_t)(at - c.at); /* the copy before has them */
+    if (skip >= c.length) continue;
+    c = (candidate){at, c.place + skip, c.length - skip};
+    if (c.length > best.length) best = c;
+  }
+  return best;
+}
+
+GLYD_INLINE void note_recent(finder *f, const uint8_t *at) {
+  f->recent[recent_of(at)] = (uint32_t)(at - f->in) + 1;
+}
+
 GLYD_INLINE size_t find(finder *f, glyd_base_copy *copies, int wide) {
   const size_t look = wide ? LOOK : 16;
-  const uint64_t size = (uint64_t)(f->base_end - f->base);
   const uint8_t *at = f->in;
-  uint64_t diagonal = 0; /* where the base would go on at f->from */
   size_t n = 0;
   uint64_t hashes[AHEAD];
   const uint8_t *hashed = at; /* positions before it have a hash in the ring */
   const uint8_t *const last = f->end - f->in >= (ptrdiff_t)look ? f->end - look : f->in - 1;
   while (at <= last) {
-    candidate c = {at, f->base, 0};
-    const uint64_t near = diagonal + (uint64_t)(at - f->from);
-    if (near + 8 <= size && glyd_load64(f->base + near) == glyd_load64(at)) {
-      c = extend(f, at, f->base + near);
-      if (c.length < NEAR_MIN) c.length = 0;
+    candidate c = {at, 0, 0};
+    unsigned slot = 0;
+    if (at == f->from && n > 0) {
+      c = look_around(f, at, wide);
+      if (is_worth(f, c)) goto take;
     }
-    if (c.length == 0) {
+    for (; slot < GLYD_BASE_SHIFTS; slot++) {
+      const uint64_t place = place_by(f, slot, at);
+      if (place == f->size || glyd_load64(f->base + place) != glyd_load64(at)) continue;
+      c = extend(f, at, place);
+      if (c.length >= NEAR_MIN) break;
+    }
+    if (slot == GLYD_BASE_SHIFTS) {
       if (hashed < at) hashed = at;
       while (hashed <= last && hashed < at + AHEAD) {
         const uint64_t h = hash_block(hashed, wide);
@@ -175,28 +264,37 @@ GLYD_INLINE size_t find(finder *f, glyd_base_copy *copies, int wide) {
         __builtin_prefetch(bucket_of(f->map, &f->shape, h));
         hashed++;
       }
+      const uint64_t near = (uint64_t)(at - f->in) + f->shifts.slot[0];
       c = look_up(f, hashes[(size_t)(at - f->in) % AHEAD], at, near);
-      if (c.length < FAR_MIN) c.length = 0;
+      const int worth = is_worth(f, c);
+      note_recent(f, at);
+      if (!worth) {
+        at++;
+        continue;
+      }
     }
-    if (c.length == 0) {
-      at++;
-      continue;
-    }
-    copies[n++] = (glyd_base_copy){(uint64_t)(c.base - f->base), (uint32_t)(c.at - f->from), (uint32_t)c.length};
+  take:;
+    const uint64_t content = (uint64_t)(c.at - f->in);
+    copies[n++] = (glyd_base_copy){c.place, (uint32_t)(c.at - f->from), (uint32_t)c.length};
+    glyd_base_shifts_use(&f->shifts, c.place - content);
     at = f->from = c.at + c.length;
-    diagonal = (uint64_t)(c.base - f->base) + c.length;
+    const uint8_t *const tail = c.length > NOTED ? at - NOTED : c.at;
+    for (const uint8_t *p = tail; p < at && f->end - p >= 16; p += 4) note_recent(f, p);
   }
   return n;
 }
 
-size_t glyd_base_map_find(const glyd_base *base, const uint8_t *in, size_t len, glyd_base_copy *copies) {
+size_t glyd_base_map_find(const glyd_base *base, void *workspace, const uint8_t *in, size_t len,
+                          glyd_base_copy *copies) {
   finder f = {.in = in,
               .end = in + len,
               .from = in,
               .base = base->data,
-              .base_end = base->data + base->size,
+              .size = base->size,
               .shape = shape_of(base->size),
-              .map = base->map};
+              .map = base->map,
+              .recent = workspace};
   if (base->size < LOOK || len < LOOK) return 0;
+  memset(f.recent, 0, GLYD_BASE_FIND_WORKSPACE);
   return look_of(&f.shape) == LOOK ? find(&f, copies, 1) : find(&f, copies, 0);
 }

@@ -19,8 +19,12 @@ glyd_status glyd_base_map_build(glyd_base *base);
 /* Room that glyd_base_map_find needs for the copies of len bytes. */
 #define GLYD_BASE_COPIES_MAX(len) ((len) / GLYD_BASE_COPY_MIN + 1)
 
+/* Bytes of workspace (64-byte aligned) of glyd_base_map_find. */
+#define GLYD_BASE_FIND_WORKSPACE ((size_t)128 << 10)
+
 /* Cover in[0..len) with copies, in order and apart; returns how many. What they
  * leave, the rest, is len less the sum of their lengths. The base is mapped. */
-size_t glyd_base_map_find(const glyd_base *base, const uint8_t *in, size_t len, glyd_base_copy *copies);
+size_t glyd_base_map_find(const glyd_base *base, void *workspace, const uint8_t *in, size_t len,
+                          glyd_base_copy *copies);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/base_map_encode.h"
 #include "block/block_encode.h"
 
-#define REACH_AROUND 8
+#define REACH_AROUND 10
 #define REACH_GAP 14
 
 typedef struct parts {
@@ -32,7 +32,8 @@ static glyd_lz_config config_of_rest(const glyd_lz_config *config, size_t len, s
 static uint64_t lz_workspace(const glyd_lz_config *config) {
   const glyd_lz_config strong = config_of_rest(config, 1, 0), own = config_of_rest(config, 0, 1);
   const size_t a = glyd_lz_encode_workspace(&strong), b = glyd_lz_encode_workspace(&own);
-  return a > b ? a : b;
+  const uint64_t most = a > b ? a : b;
+  return most > GLYD_BASE_FIND_WORKSPACE ? most : GLYD_BASE_FIND_WORKSPACE; /* copies are found before */
 }
 
 static uint64_t lay_parts(const glyd_lz_config *config, uint8_t *workspace, parts *p) {
@@ -58,7 +59,7 @@ glyd_status glyd_segment_base_encode(const glyd_lz_config *config, void *workspa
   parts p;
   lay_parts(config, workspace, &p);
   *size = 0;
-  const size_t n = glyd_base_map_find(base, in, len, p.copies);
+  const size_t n = glyd_base_map_find(base, p.lz, in, len, p.copies);
   if (n == 0) return GLYD_OK;
   size_t rest = len, last_gap = len;
   for (size_t i = 0; i < n; i++) {
