@@ -146,9 +146,10 @@ class Coded:
         body.require(body.left == 0, f"{body.left} bytes after the raw offset bits")
 
 
-def decode_lz(payload: Bytes, content_size: int) -> bytes:
-    """Decode the payload of an LZ segment."""
-    out = bytearray()
+def decode_lz(payload: Bytes, content_size: int, before: bytes = b"") -> bytes:
+    """Decode the payload of an LZ segment; before: what matches may copy from and is no content."""
+    out = bytearray(before)
+    content_size += len(before)
     coded = Coded()
     while len(out) < content_size:
         head = payload.number(1, "block type")
@@ -170,4 +171,4 @@ def decode_lz(payload: Bytes, content_size: int) -> bytes:
             coded.decode(body, flags, out, block_end)
         payload.require(len(out) == block_end, f"block gives {len(out) - block_end + size} bytes of {size}")
     payload.require(payload.left == 0, f"{payload.left} bytes after the last block")
-    return bytes(out)
+    return bytes(out[len(before) :])

@@ -6,7 +6,18 @@ from __future__ import annotations
 
 from typing import Final
 
-CATEGORIES: Final = ("magic", "version", "feature", "header", "corrupt", "checksum", "truncated", "trailing")
+CATEGORIES: Final = (
+    "magic",
+    "version",
+    "feature",
+    "header",
+    "corrupt",
+    "checksum",
+    "truncated",
+    "trailing",
+    "base missing",
+    "base wrong",
+)
 
 
 class FormatError(ValueError):

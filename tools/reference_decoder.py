@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
 """Decode glyd frames slowly and strictly: a second reader, written from the format pages alone.
 
-It follows docs/format.md and the spec.md of native/src/block, huffman and fields in their order, shares
+It follows docs/format.md and the spec.md of native/src/block, huffman, fields and base in their order, shares
 nothing with the library and refuses whatever breaks a *must* that a reader can see. Tests hold the two
 against each other; whoever writes another decoder can start here.
 
-    python tools/reference_decoder.py FILE > CONTENT
+    python tools/reference_decoder.py FILE [BASE] > CONTENT
 
 Nothing is limited: an input of a few bytes can stand for gigabytes of content.
 """
@@ -17,6 +17,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from reference_base import base_id, decode_base
 from reference_blocks import decode_lz
 from reference_bytes import Bytes, FormatError, unzigzag
 from reference_fields import decode_weights
@@ -25,6 +26,7 @@ from reference_xxh3 import xxh3_64
 FRAME_MAGIC: Final = bytes.fromhex("9D474C59")
 SKIPPABLE_MAGIC: Final = bytes.fromhex("9D474C53")
 VERSION: Final = 1
+BASE_RECORD: Final = 1
 EXTENSIONS_MAX: Final = 1 << 20
 PAYLOAD_SLACK: Final = 4096
 
@@ -32,7 +34,7 @@ PAYLOAD_SLACK: Final = 4096
 class Header:
     """A frame header; reading it moves the source to the first segment."""
 
-    def __init__(self, source: Bytes) -> None:
+    def __init__(self, source: Bytes, base: bytes | None) -> None:
         start = source.at
         source.take(4, "magic number")
         version = source.number(1, "version")
@@ -60,28 +62,48 @@ class Header:
         self.check_size = (0, 4, 8)[flags & 3]
         self.has_trailer = bool(flags & 8)
         self.segment_max = 1 << segment_log
-        expected = memory_code_for(self.segment_max, self.content_size)
-        source.require(memory_code == expected, f"memory code {memory_code}, {expected} expected")
         record_types = []
+        self.base: bytes | None = None
+        record = None
         while extensions.left:
             record_types.append(extensions.varint("record type"))
-            extensions.take(extensions.varint("record length"), "extension record")
+            part = extensions.part(extensions.varint("record length"), "extension record")
+            if record_types[-1] == BASE_RECORD:
+                extensions.require(record is None, "a second base record")
+                record = part
+        expected = memory_code_for(self.segment_max, self.content_size, has_base=record is not None)
+        source.require(memory_code == expected, f"memory code {memory_code}, {expected} expected")
         for record_type in record_types:
-            if record_type % 2:
+            if record_type % 2 and record_type != BASE_RECORD:
                 raise FormatError("feature", start, f"extension record of type {record_type}")
+        if record is not None:
+            self.base = check_base(record, base)
 
 
-def memory_code_for(segment_max: int, content_size: int | None) -> int:
+def check_base(record: Bytes, base: bytes | None) -> bytes:
+    """Read a base record; return the base if it is the one."""
+    name, size = record.take(16, "id of the base"), record.varint("size of the base")
+    record.require(size < 1 << 63, f"base of {size} bytes")
+    record.require(record.left == 0, f"{record.left} bytes after the size of the base")
+    if base is None:
+        raise FormatError("base missing", record.at, f"base {name.hex()} of {size} bytes")
+    if len(base) != size or base_id(base) != name:
+        raise FormatError("base wrong", record.at, f"base {name.hex()} of {size} bytes, {len(base)} found")
+    return base
+
+
+def memory_code_for(segment_max: int, content_size: int | None, *, has_base: bool) -> int:
     """Return the smallest memory code that is enough."""
     content = segment_max if content_size is None else min(segment_max, content_size)
-    need = content + content + PAYLOAD_SLACK + (1 << 20)
+    need = content * (3 if has_base else 2) + PAYLOAD_SLACK + (1 << 20)
     return next(m for m in range(256) if (8 + m % 8) * 2 ** (m // 8) * 1024 >= need)
 
 
 def decode_segment(source: Bytes, kind: int, header: Header, left: int | None) -> bytes:
     """Decode a segment whose kind has been read."""
-    if kind not in {1, 2, 3, 6}:
+    if kind not in {1, 2, 3, 5, 6}:
         raise FormatError("feature", source.at - 1, f"segment kind {kind}")
+    source.require(kind != 5 or header.base is not None, "a base segment without a base")
     size = source.varint("segment content size")
     source.require(1 <= size <= header.segment_max, f"segment of {size} bytes, at most {header.segment_max} expected")
     source.require(left is None or size <= left, f"segment of {size} bytes, {left} left of the content size")
@@ -97,6 +119,8 @@ def decode_segment(source: Bytes, kind: int, header: Header, left: int | None) -
         content = payload.take(1, "fill payload") * size
     elif kind == 3:
         content = decode_lz(payload, size)
+    elif kind == 5:
+        content = decode_base(payload, size, header.base or b"")
     else:
         content = decode_weights(payload, size)
     if header.check_size and check != xxh3_64(content) % (1 << (8 * header.check_size)):
@@ -126,9 +150,9 @@ def check_trailer(source: Bytes, frame_start: int, segment_max: int, entries: li
     source.require(check == xxh3_64(hashed) % (1 << 32), f"trailer check {check:#x}")
 
 
-def decode_frame(data: bytes, start: int, out: bytearray) -> int:
+def decode_frame(data: bytes, start: int, out: bytearray, base: bytes | None) -> int:
     """Decode the frame that starts there; return where it ends."""
-    header = Header(source := Bytes(data, start, len(data), bad="header", short="truncated"))
+    header = Header(source := Bytes(data, start, len(data), bad="header", short="truncated"), base)
     source.bad = "corrupt"
     left = header.content_size
     entries: list[tuple[int, int]] = []
@@ -159,8 +183,8 @@ def skip_frame(data: bytes, start: int) -> int:
     return source.at
 
 
-def decode(data: bytes) -> bytes:
-    """Return the content of a stream; raise FormatError unless it is valid."""
+def decode(data: bytes, base: bytes | None = None) -> bytes:
+    """Return the content of a stream; raise FormatError unless it is valid and base is the one it names, if any."""
     if not data:
         raise FormatError("truncated", 0, "no bytes")
     out = bytearray()
@@ -168,7 +192,7 @@ def decode(data: bytes) -> bytes:
     while at < len(data):
         magic = data[at : at + 4]
         if magic == FRAME_MAGIC:
-            at = decode_frame(data, at, out)
+            at = decode_frame(data, at, out, base)
         elif magic == SKIPPABLE_MAGIC:
             at = skip_frame(data, at)
         elif FRAME_MAGIC.startswith(magic) or SKIPPABLE_MAGIC.startswith(magic):
@@ -180,11 +204,12 @@ def decode(data: bytes) -> bytes:
 
 def main() -> int:
     """Decode the file named; 0 when it is valid."""
-    if len(sys.argv) != 2:
-        sys.stderr.write("usage: reference_decoder.py FILE > CONTENT\n")
+    if len(sys.argv) not in {2, 3}:
+        sys.stderr.write("usage: reference_decoder.py FILE [BASE] > CONTENT\n")
         return 2
     try:
-        content = decode(Path(sys.argv[1]).read_bytes())
+        data, *bases = (Path(name).read_bytes() for name in sys.argv[1:])
+        content = decode(data, *bases)
     except FormatError as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The glyd authors
 # SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
-"""XXH3-64 with seed 0 in plain Python: slow, for the reference decoder and the frame generator.
+"""XXH3-64 and XXH3-128 with seed 0 in plain Python: slow, for the reference decoder and the frame generator.
 
 Written from the public specification of XXH3; names follow it.
 """
@@ -129,7 +129,7 @@ def _scramble(acc: list[int]) -> None:
         acc[i] = (((acc[i] ^ (acc[i] >> 47)) ^ keys[i]) * PRIME32_1) & MASK
 
 
-def _long(data: bytes) -> int:
+def _lanes(data: bytes) -> list[int]:
     n = len(data)
     acc = [PRIME32_3, PRIME64_1, PRIME64_2, PRIME64_3, PRIME64_4, PRIME32_2, PRIME64_5, PRIME32_1]
     n_stripes = (n - 1) // STRIPE  # the last stripe is another, below
@@ -138,9 +138,13 @@ def _long(data: bytes) -> int:
         if i % STRIPES_A_BLOCK == STRIPES_A_BLOCK - 1:
             _scramble(acc)
     _accumulate(acc, data, n - STRIPE, len(SECRET) - STRIPE - 7)
-    result = n * PRIME64_1
-    for i in range(4):
-        result += _fold(acc[2 * i] ^ _u64(SECRET, 11 + 16 * i), acc[2 * i + 1] ^ _u64(SECRET, 19 + 16 * i))
+    return acc
+
+
+def _merge(acc: list[int], secret_at: int, result: int) -> int:
+    for i in range(secret_at, secret_at + 64, 16):
+        lane = (i - secret_at) // 8
+        result += _fold(acc[lane] ^ _u64(SECRET, i), acc[lane + 1] ^ _u64(SECRET, i + 8))
     return _avalanche(result & MASK)
 
 
@@ -151,4 +155,75 @@ def xxh3_64(data: bytes) -> int:
         return _up_to_16(data)
     if len(data) <= 240:
         return _up_to_240(data)
-    return _long(data)
+    return _merge(_lanes(data), 11, len(data) * PRIME64_1)
+
+
+def _up_to_16_in_128(data: bytes) -> tuple[int, int]:
+    n = len(data)
+    if n == 0:
+        return _avalanche_xxh64(_u64(SECRET, 64) ^ _u64(SECRET, 72)), _avalanche_xxh64(
+            _u64(SECRET, 80) ^ _u64(SECRET, 88)
+        )
+    if n <= 3:
+        low = data[-1] | n << 8 | data[0] << 16 | data[n >> 1] << 24
+        swapped = int.from_bytes(low.to_bytes(4, "little"), "big")
+        high = (swapped << 13 | swapped >> 19) & 0xFFFFFFFF
+        return (
+            _avalanche_xxh64(low ^ _u32(SECRET, 0) ^ _u32(SECRET, 4)),
+            _avalanche_xxh64(high ^ _u32(SECRET, 8) ^ _u32(SECRET, 12)),
+        )
+    if n <= 8:
+        value = (_u32(data, 0) | _u32(data, n - 4) << 32) ^ _u64(SECRET, 16) ^ _u64(SECRET, 24)
+        product = value * ((PRIME64_1 + (n << 2)) & MASK)
+        low, high = product & MASK, product >> 64
+        high = (high + (low << 1)) & MASK
+        low ^= high >> 3
+        low = ((low ^ (low >> 35)) * PRIME_MX2) & MASK
+        return low ^ (low >> 28), _avalanche(high)
+    low, high = _u64(data, 0), _u64(data, n - 8)
+    product = (low ^ high ^ _u64(SECRET, 32) ^ _u64(SECRET, 40)) * PRIME64_1
+    high ^= _u64(SECRET, 48) ^ _u64(SECRET, 56)
+    high = ((product >> 64) + high + (high & 0xFFFFFFFF) * (0x85EBCA77 - 1)) & MASK
+    low = ((product + ((n - 1) << 54)) & MASK) ^ _swap(high)
+    product = low * PRIME64_2
+    return _avalanche(product & MASK), _avalanche(((product >> 64) + high * PRIME64_2) & MASK)
+
+
+def _up_to_240_in_128(data: bytes) -> tuple[int, int]:
+    n = len(data)
+    low, high = (n * PRIME64_1) & MASK, 0
+
+    def mix(first: int, second: int, secret_at: int) -> None:
+        nonlocal low, high
+        low = (low + _mix(data, first, secret_at)) & MASK
+        low ^= (_u64(data, second) + _u64(data, second + 8)) & MASK
+        high = (high + _mix(data, second, secret_at + 16)) & MASK
+        high ^= (_u64(data, first) + _u64(data, first + 8)) & MASK
+
+    if n <= 128:
+        for i in range((n - 1) >> 5, -1, -1):
+            mix(16 * i, n - 16 * i - 16, 32 * i)
+    else:
+        for i in range(4):
+            mix(32 * i, 32 * i + 16, 32 * i)
+        low, high = _avalanche(low), _avalanche(high)
+        for i in range(4, n >> 5):
+            mix(32 * i, 32 * i + 16, 32 * (i - 4) + 3)
+        mix(n - 16, n - 32, 136 - 17 - 16)
+    last = (low * PRIME64_1 + high * PRIME64_4 + n * PRIME64_2) & MASK
+    return _avalanche((low + high) & MASK), -_avalanche(last) & MASK
+
+
+def xxh3_128(data: bytes) -> int:
+    """Return XXH3-128 of the bytes, seed 0."""
+    data = bytes(data)
+    n = len(data)
+    if n <= 16:
+        low, high = _up_to_16_in_128(data)
+    elif n <= 240:
+        low, high = _up_to_240_in_128(data)
+    else:
+        acc = _lanes(data)
+        low = _merge(acc, 11, n * PRIME64_1)
+        high = _merge(acc, len(SECRET) - STRIPE - 11, ~(n * PRIME64_2) & MASK)
+    return high << 64 | low

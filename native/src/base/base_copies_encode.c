@@ -19,7 +19,8 @@ glyd_status glyd_base_copies_encode(glyd_base_copies_encoder *e, unsigned cpu, c
       content += c.gap;
       const uint64_t shift = c.position - content, last = shifts.slot[0];
       const unsigned slot = glyd_base_shifts_use(&shifts, shift);
-      place = glyd_put_varint(place, slot < GLYD_BASE_SHIFTS ? slot : glyd_base_zigzag(shift - last) + GLYD_BASE_SHIFTS - 1);
+      place = glyd_put_varint(place,
+                              slot < GLYD_BASE_SHIFTS ? slot : glyd_base_zigzag(shift - last) + GLYD_BASE_SHIFTS - 1);
       content += c.length;
     }
     uint8_t *p = e->out;

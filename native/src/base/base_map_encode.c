@@ -8,17 +8,17 @@
 #define WAYS 4u                       /* places of a bucket: of equal blocks the first four are kept */
 #define LOAD 3u                       /* blocks a bucket, on average */
 #define MAP_MAX ((uint64_t)256 << 20) /* bytes of a map */
-#define BLOCK_LOG_MIN 4u
-#define LOOK 32u     /* bytes hashed of a block, where it has as many */
-#define FAR_MIN 32u  /* shortest copy from anywhere */
-#define NEAR_MIN 16u /* and where the copy before would have gone on */
-#define FAR_COST 24u /* what a copy from elsewhere must save at the place where the base goes on */
-#define SAME_LOOK 4096u               /* bytes of a copy compared with the place where the base goes on */
-#define RECENT_BELOW 512u             /* copies below this are compared with recent content */
+#define BLOCK_LOG_MIN 5u
+#define LOOK 32u          /* bytes hashed of a block */
+#define FAR_MIN 32u       /* shortest copy from anywhere */
+#define NEAR_MIN 16u      /* and where the copy before would have gone on */
+#define FAR_COST 24u      /* what a copy from elsewhere must save at the place where the base goes on */
+#define SAME_LOOK 4096u   /* bytes of a copy compared with the place where the base goes on */
+#define RECENT_BELOW 512u /* copies below this are compared with recent content */
 #define RECENT_FAR ((ptrdiff_t)256 << 10)
 #define RECENT_BITS 15u
 #define NOTED 512u /* bytes at the end of a copy that are noted as recent */
-#define AHEAD 16u    /* positions between a look-up's hash and the look-up: a cache miss is about as long */
+#define AHEAD 16u  /* positions between a look-up's hash and the look-up: a cache miss is about as long */
 
 /* Block size and number of buckets of a map. An entry is the number of a block
  * plus 1, with as many bits of its hash above as there is room for. */
@@ -44,10 +44,9 @@ GLYD_INLINE uint64_t mix(uint64_t a, uint64_t b) {
   return (uint64_t)p ^ (uint64_t)(p >> 64);
 }
 
-GLYD_INLINE uint64_t hash_block(const uint8_t *p, int wide) {
-  uint64_t h = mix(glyd_load64(p), glyd_load64(p + 8));
-  if (wide) h ^= mix(glyd_load64(p + 16) + 1, glyd_load64(p + 24)) * 0x165667919E3779F9u;
-  return h * 0x9E3779B185EBCA87u;
+GLYD_INLINE uint64_t hash_block(const uint8_t *p) {
+  const uint64_t h = mix(glyd_load64(p), glyd_load64(p + 8));
+  return (h ^ mix(glyd_load64(p + 16) + 1, glyd_load64(p + 24)) * 0x165667919E3779F9u) * 0x9E3779B185EBCA87u;
 }
 
 GLYD_INLINE uint32_t *bucket_of(uint32_t *map, const map_shape *s, uint64_t hash) {
@@ -57,11 +56,7 @@ GLYD_INLINE uint32_t *bucket_of(uint32_t *map, const map_shape *s, uint64_t hash
 /* Bits of the hash above the number; the bucket comes from the other end. */
 GLYD_INLINE uint32_t tag_of(const map_shape *s, uint64_t hash) { return (uint32_t)(hash << s->number_bits); }
 
-static size_t look_of(const map_shape *s) {
-  return ((size_t)1 << s->block_log) < LOOK ? (size_t)1 << s->block_log : LOOK;
-}
-
-GLYD_INLINE void build(const glyd_base *base, uint32_t *map, const map_shape *s, int wide) {
+static void build(const glyd_base *base, uint32_t *map, const map_shape *s) {
   const size_t block = (size_t)1 << s->block_log;
   const uint64_t blocks = base->size >> s->block_log;
   enum { RING = 16 };
@@ -76,7 +71,7 @@ GLYD_INLINE void build(const glyd_base *base, uint32_t *map, const map_shape *s,
       if (k < WAYS) bucket[k] = entry;
     }
     if (i < blocks) {
-      const uint64_t h = hash_block(base->data + i * block, wide);
+      const uint64_t h = hash_block(base->data + i * block);
       hashes[i % RING] = h;
       __builtin_prefetch(bucket_of(map, s, h), 1);
     }
@@ -90,10 +85,7 @@ glyd_status glyd_base_map_build(glyd_base *base) {
   uint32_t *const map = glyd_alloc_get(&base->allocator, bytes);
   if (!map) return GLYD_E_MEMORY;
   memset(map, 0, (size_t)bytes);
-  if (look_of(&s) == LOOK)
-    build(base, map, &s, 1);
-  else
-    build(base, map, &s, 0);
+  build(base, map, &s);
   base->map = map;
   return GLYD_OK;
 }
@@ -210,14 +202,13 @@ static int is_worth(const finder *f, candidate c) {
 /* Where a copy has just ended: the best of the places that have the bytes around
  * this one, at and those before it. Where lines are alike, content goes on nearly
  * as the base does at the old place as well, and only these bytes tell. */
-GLYD_INLINE candidate look_around(const finder *f, const uint8_t *at, int wide) {
-  const size_t look = wide ? LOOK : 16;
+GLYD_INLINE candidate look_around(const finder *f, const uint8_t *at) {
   candidate best = {at, 0, 0};
-  if (f->end - at < (ptrdiff_t)look) return best;
+  if (f->end - at < (ptrdiff_t)LOOK) return best;
   uint64_t hashes[LOOK];
-  const size_t n = (size_t)(at - f->in) < look - 1 ? (size_t)(at - f->in) + 1 : look;
+  const size_t n = (size_t)(at - f->in) < LOOK - 1 ? (size_t)(at - f->in) + 1 : LOOK;
   for (size_t k = 0; k < n; k++) {
-    hashes[k] = hash_block(at - k, wide);
+    hashes[k] = hash_block(at - k);
     __builtin_prefetch(bucket_of(f->map, &f->shape, hashes[k]));
   }
   const uint64_t near = (uint64_t)(at - f->in) + f->shifts.slot[0];
@@ -232,60 +223,52 @@ GLYD_INLINE candidate look_around(const finder *f, const uint8_t *at, int wide) 
   return best;
 }
 
-GLYD_INLINE void note_recent(finder *f, const uint8_t *at) {
-  f->recent[recent_of(at)] = (uint32_t)(at - f->in) + 1;
+GLYD_INLINE void note_recent(finder *f, const uint8_t *at) { f->recent[recent_of(at)] = (uint32_t)(at - f->in) + 1; }
+
+/* A copy by one of the last shifts; length 0: none. */
+GLYD_INLINE candidate look_near(const finder *f, const uint8_t *at) {
+  for (unsigned slot = 0; slot < GLYD_BASE_SHIFTS; slot++) {
+    const uint64_t place = place_by(f, slot, at);
+    if (place == f->size || glyd_load64(f->base + place) != glyd_load64(at)) continue;
+    const candidate c = extend(f, at, place);
+    if (c.length >= NEAR_MIN) return c;
+  }
+  return (candidate){at, 0, 0};
 }
 
-GLYD_INLINE size_t find(finder *f, glyd_base_copy *copies, int wide) {
-  const size_t look = wide ? LOOK : 16;
-  const uint8_t *at = f->in;
-  size_t n = 0;
+/* Hashes of the next positions, for which the map is fetched meanwhile. */
+typedef struct ring {
   uint64_t hashes[AHEAD];
-  const uint8_t *hashed = at; /* positions before it have a hash in the ring */
-  const uint8_t *const last = f->end - f->in >= (ptrdiff_t)look ? f->end - look : f->in - 1;
-  while (at <= last) {
-    candidate c = {at, 0, 0};
-    unsigned slot = 0;
-    if (at == f->from && n > 0) {
-      c = look_around(f, at, wide);
-      if (is_worth(f, c)) goto take;
-    }
-    for (; slot < GLYD_BASE_SHIFTS; slot++) {
-      const uint64_t place = place_by(f, slot, at);
-      if (place == f->size || glyd_load64(f->base + place) != glyd_load64(at)) continue;
-      c = extend(f, at, place);
-      if (c.length >= NEAR_MIN) break;
-    }
-    if (slot == GLYD_BASE_SHIFTS) {
-      if (hashed < at) hashed = at;
-      while (hashed <= last && hashed < at + AHEAD) {
-        const uint64_t h = hash_block(hashed, wide);
-        hashes[(size_t)(hashed - f->in) % AHEAD] = h;
-        __builtin_prefetch(bucket_of(f->map, &f->shape, h));
-        hashed++;
-      }
-      const uint64_t near = (uint64_t)(at - f->in) + f->shifts.slot[0];
-      c = look_up(f, hashes[(size_t)(at - f->in) % AHEAD], at, near);
-      const int worth = is_worth(f, c);
-      note_recent(f, at);
-      if (!worth) {
-        at++;
-        continue;
-      }
-    }
-  take:;
-    const uint64_t content = (uint64_t)(c.at - f->in);
-    copies[n++] = (glyd_base_copy){c.place, (uint32_t)(c.at - f->from), (uint32_t)c.length};
-    glyd_base_shifts_use(&f->shifts, c.place - content);
-    at = f->from = c.at + c.length;
-    const uint8_t *const tail = c.length > NOTED ? at - NOTED : c.at;
-    for (const uint8_t *p = tail; p < at && f->end - p >= 16; p += 4) note_recent(f, p);
+  const uint8_t *end; /* positions before it are in */
+} ring;
+
+GLYD_INLINE uint64_t next_hash(const finder *f, ring *r, const uint8_t *at, const uint8_t *last) {
+  if (r->end < at) r->end = at;
+  for (; r->end <= last && r->end < at + AHEAD; r->end++) {
+    const uint64_t h = hash_block(r->end);
+    r->hashes[(size_t)(r->end - f->in) % AHEAD] = h;
+    __builtin_prefetch(bucket_of(f->map, &f->shape, h));
   }
-  return n;
+  return r->hashes[(size_t)(at - f->in) % AHEAD];
+}
+
+/* The copy that content at at is to be part of; length 0: none. */
+GLYD_INLINE candidate choose(finder *f, ring *r, const uint8_t *at, const uint8_t *last, int after_copy) {
+  if (after_copy) {
+    const candidate c = look_around(f, at);
+    if (is_worth(f, c)) return c;
+  }
+  candidate c = look_near(f, at);
+  if (c.length > 0) return c;
+  c = look_up(f, next_hash(f, r, at, last), at, (uint64_t)(at - f->in) + f->shifts.slot[0]);
+  if (!is_worth(f, c)) c.length = 0;
+  note_recent(f, at);
+  return c;
 }
 
 size_t glyd_base_map_find(const glyd_base *base, void *workspace, const uint8_t *in, size_t len,
                           glyd_base_copy *copies) {
+  if (base->size < LOOK || len < LOOK) return 0;
   finder f = {.in = in,
               .end = in + len,
               .from = in,
@@ -294,7 +277,20 @@ size_t glyd_base_map_find(const glyd_base *base, void *workspace, const uint8_t 
               .shape = shape_of(base->size),
               .map = base->map,
               .recent = workspace};
-  if (base->size < LOOK || len < LOOK) return 0;
   memset(f.recent, 0, GLYD_BASE_FIND_WORKSPACE);
-  return look_of(&f.shape) == LOOK ? find(&f, copies, 1) : find(&f, copies, 0);
+  ring r = {.end = in};
+  const uint8_t *const last = f.end - LOOK;
+  size_t n = 0;
+  for (const uint8_t *at = in; at <= last;) {
+    const candidate c = choose(&f, &r, at, last, at == f.from && n > 0);
+    if (c.length == 0) {
+      at++;
+      continue;
+    }
+    copies[n++] = (glyd_base_copy){c.place, (uint32_t)(c.at - f.from), (uint32_t)c.length};
+    glyd_base_shifts_use(&f.shifts, c.place - (uint64_t)(c.at - f.in));
+    at = f.from = c.at + c.length;
+    for (const uint8_t *p = c.length > NOTED ? at - NOTED : c.at; p < at && f.end - p >= 16; p += 4) note_recent(&f, p);
+  }
+  return n;
 }

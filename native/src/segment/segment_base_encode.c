@@ -8,7 +8,8 @@
 #include "base/base_map_encode.h"
 #include "block/block_encode.h"
 
-#define REACH_AROUND 10
+#define REACH_AROUND_MIN 4
+#define REACH_AROUND_MAX 12
 #define REACH_GAP 14
 
 typedef struct parts {
@@ -54,6 +55,14 @@ static uint64_t lay_parts(const glyd_lz_config *config, uint8_t *workspace, part
 
 uint64_t glyd_segment_base_encode_workspace(const glyd_lz_config *config) { return lay_parts(config, NULL, NULL); }
 
+/* As much around each gap as is worth the time to look at it. */
+static uint8_t choose_around(size_t len, size_t rest, size_t gaps) {
+  const size_t budget = len / 64 + 2 * rest;
+  unsigned around = REACH_AROUND_MIN;
+  while (around < REACH_AROUND_MAX && gaps << (around + 2) <= budget) around++;
+  return (uint8_t)around;
+}
+
 glyd_status glyd_segment_base_encode(const glyd_lz_config *config, void *workspace, const glyd_base *base,
                                      const uint8_t *in, size_t len, uint8_t *payload, size_t cap, size_t *size) {
   parts p;
@@ -61,13 +70,14 @@ glyd_status glyd_segment_base_encode(const glyd_lz_config *config, void *workspa
   *size = 0;
   const size_t n = glyd_base_map_find(base, p.lz, in, len, p.copies);
   if (n == 0) return GLYD_OK;
-  size_t rest = len, last_gap = len;
+  size_t rest = len, last_gap = len, gaps = 1;
   for (size_t i = 0; i < n; i++) {
+    gaps += p.copies[i].gap > 0;
     rest -= p.copies[i].length;
     last_gap -= p.copies[i].gap + p.copies[i].length;
   }
   uint8_t head[12];
-  const glyd_base_reach reach = {REACH_AROUND, REACH_GAP};
+  const glyd_base_reach reach = {choose_around(len, rest, gaps), REACH_GAP};
   uint8_t *h = glyd_put_varint(head, n);
   *h++ = reach.around;
   *h++ = reach.gap;
