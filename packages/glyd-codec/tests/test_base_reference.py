@@ -85,7 +85,7 @@ def test_what_is_broken(seed):
             broken[rng.randrange(first, len(broken))] = rng.choice([0, 1, 15, 16, 127, 128, 255, rng.randrange(256)])
         found, wanted = outcome(bytes(broken), base), reference_outcome(bytes(broken), base)
         # with several faults either may be named
-        assert found == wanted or not isinstance(found, bytes) and not isinstance(wanted, bytes)
+        assert found == wanted or (not isinstance(found, bytes) and not isinstance(wanted, bytes))
 
 
 @pytest.mark.parametrize(
