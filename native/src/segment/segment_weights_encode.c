@@ -32,8 +32,10 @@ typedef struct writer {
 
 size_t glyd_segment_weights_encode_workspace(const glyd_lz_config *config) {
   const size_t lz = glyd_lz_encode_workspace(config), fields = glyd_fields_encode_workspace();
-  const size_t difference = glyd_fields_difference_encode_workspace(), most = lz > fields ? lz : fields;
-  return most > difference ? most : difference;
+  const size_t difference = glyd_fields_difference_encode_workspace();
+  size_t most = lz > fields ? lz : fields;
+  if (most < difference) most = difference;
+  return most > GLYD_BASE_FIND_WORKSPACE ? most : GLYD_BASE_FIND_WORKSPACE;
 }
 
 /* Put a body of this size, which was encoded PIECE_HEAD_MAX after w->out, behind its head. */
@@ -114,7 +116,7 @@ static void try_base(const writer *w, int64_t expected, size_t at, size_t size, 
   glyd_base_copy copies[GLYD_BASE_COPIES_MAX(COMMON_WINDOW)];
   const size_t n = size < COMMON_WINDOW ? size : COMMON_WINDOW;
   const size_t from = at + (size - n) / 2;
-  if (glyd_base_map_find(b, w->in + from, n, copies) == 0) return;
+  if (glyd_base_map_find(b, w->workspace, w->in + from, n, copies) == 0) return;
   const int64_t shift = (int64_t)copies[0].position - (int64_t)(from + copies[0].gap);
   (void)glyd_fields_choose_difference(w->in, at, size, b->data, b->size, shift, choice);
 }
