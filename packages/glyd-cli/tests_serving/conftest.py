@@ -3,6 +3,7 @@
 """A tiny model of random weights, served for real on a loopback port."""
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -21,6 +22,7 @@ import glyd_gpu
 from glyd_cli.serving.app import make_app
 from glyd_cli.serving.transformers_engine import TransformersEngine, describe_model
 
+CHROMIUM = os.environ.get("GLYD_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 GLYD = Path(sys.executable).parent / "glyd"
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
@@ -185,3 +187,60 @@ def new_server():
     yield start
     for one in started:
         one.stop()
+
+
+def until(page, condition):
+    """Wait for a condition in the page; the page's policy lets it evaluate none itself."""
+    for _ in range(400):
+        if page.evaluate(condition):
+            return
+        page.wait_for_timeout(50)
+    pytest.fail(f"never: {condition}")
+
+
+@pytest.fixture(name="until")
+def _until():
+    return until
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if CHROMIUM is None:
+        pytest.skip("no chromium (Debian's package chromium) to open the page in")
+    sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    with sync_api.sync_playwright() as playwright:
+        one = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield one
+        one.close()
+
+
+@pytest.fixture
+def new_page(browser, server):
+    """Open the page in contexts of their own; nothing may be said on the console, no alert may open."""
+    contexts, said = [], []
+
+    def make(before=None, expected=(), **kw):
+        context = browser.new_context(**kw)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+        page.on(
+            "console",
+            lambda m: (
+                said.append(m.text)
+                if m.type in {"error", "warning"} and not any(e in m.text for e in expected)
+                else None
+            ),
+        )
+        page.on("pageerror", lambda e: said.append(str(e)))
+        page.on("dialog", lambda d: d.accept() if d.type == "confirm" else said.append(f"dialog {d.message}"))
+        if before:
+            page.add_init_script(before)
+        page.goto(server.url)
+        until(page, "document.getElementById('model').textContent.includes('tiny')")
+        return page
+
+    yield make
+    for context in contexts:
+        context.close()
+    assert said == []

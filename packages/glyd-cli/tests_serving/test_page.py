@@ -3,54 +3,8 @@
 """The chat page in a real browser. Skipped, with the reason, where no Chromium is installed."""
 
 import json
-import os
-import shutil
 
 import pytest
-
-CHROMIUM = os.environ.get("GLYD_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium (Debian's package chromium) to open the page in")
-sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_api.sync_playwright() as playwright:
-        one = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield one
-        one.close()
-
-
-@pytest.fixture
-def new_page(browser, server):
-    """Open the page in contexts of their own; nothing may be said on the console, no alert may open."""
-    contexts, said = [], []
-
-    def make(before=None, expected=(), **kw):
-        context = browser.new_context(**kw)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(20_000)
-        page.on(
-            "console",
-            lambda m: (
-                said.append(m.text)
-                if m.type in {"error", "warning"} and not any(e in m.text for e in expected)
-                else None
-            ),
-        )
-        page.on("pageerror", lambda e: said.append(str(e)))
-        page.on("dialog", lambda d: d.accept() if d.type == "confirm" else said.append(f"dialog {d.message}"))
-        if before:
-            page.add_init_script(before)
-        page.goto(server.url)
-        until(page, "document.getElementById('model').textContent.includes('tiny')")
-        return page
-
-    yield make
-    for context in contexts:
-        context.close()
-    assert said == []
 
 
 def script_answers(page, *answers):
@@ -72,15 +26,6 @@ def script_answers(page, *answers):
     return sent
 
 
-def until(page, condition):
-    """Wait for a condition in the page; the page's policy lets it evaluate none itself."""
-    for _ in range(400):
-        if page.evaluate(condition):
-            return
-        page.wait_for_timeout(50)
-    pytest.fail(f"never: {condition}")
-
-
 def ask(page, text):
     page.fill("#prompt", text)
     page.press("#prompt", "Enter")
@@ -91,7 +36,7 @@ def answers(page):
     return page.locator(".turn.assistant .body").all_text_contents()
 
 
-def test_a_real_answer_streams_and_stops(new_page, server, wait_for):
+def test_a_real_answer_streams_and_stops(until, new_page, server, wait_for):
     page = new_page()
     page.fill("#prompt", "hello there")
     page.press("#prompt", "Enter")
@@ -150,62 +95,7 @@ def test_markdown(new_page):
         assert page.locator(f".turn.assistant .body {selector}").first.text_content() == inner
 
 
-def test_growing_text_is_that_of_the_whole(new_page):
-    """However a text comes in pieces, the same document comes out."""
-    page = new_page()
-    code = "`" * 3
-    texts = [
-        f"a\n\n{code}py\nx\n{code}\nb\n\n{code}\nnever closed\n  {code[:2]}",
-        f"~~~\n{code}\n~~~\nafter\n- one\n- two\n\n1. x\n\n{code}\n\n\n{code}",
-        "# h\ntext\n> q\n> r\n\n| a |\n|---|\n| b |\n\n***\n\n" + "- item\n" * 250 + "end",
-        "word " * 6000 + "\n\n**b**",
-        f"{code}{code}\n{code}\n{code}{code}\nx",
-    ]
-    differing = page.evaluate(
-        """(texts) => texts.filter((text) => {
-            const make = (pieces) => {
-                const node = document.createElement("div");
-                const view = new Growing(node, () => {});
-                pieces.forEach((p) => view.push(p));
-                view.end();
-                return node.innerHTML;
-            };
-            const whole = make([text]);
-            return [1, 2, 3, 7, 50].some((n) => make(text.match(new RegExp(`[^]{1,${n}}`, "g"))) !== whole);
-        })""",
-        [t[:9000] for t in texts],
-    )
-    assert differing == []
-
-
-@pytest.mark.parametrize("kind", ["lines", "fence", "long line", "list"])
-def test_long_answers_stay_cheap(new_page, kind):
-    """The last pieces of 20,000 cost about what the first cost."""
-    page = new_page()
-    first, last, worst = page.evaluate(
-        """(kind) => {
-            const node = document.createElement("div");
-            document.body.append(node);
-            const view = new Growing(node, () => {});
-            if (kind === "fence") view.push("```\\n");
-            const times = [];
-            for (let i = 0; i < 20000; i++) {
-                const piece = kind === "long line" ? "some words " : kind === "list" ? (i % 2 ? "- some" : " words\\n") : kind === "fence" ? (i % 2 ? "code" : "line\\n") : i % 4 ? "words " : "end\\n\\n";
-                const start = performance.now();
-                view.push(piece);
-                times.push(performance.now() - start);
-            }
-            node.remove();
-            const sum = (a) => a.reduce((x, y) => x + y, 0);
-            return [sum(times.slice(1000, 4000)), sum(times.slice(-3000)), Math.max(...times)];
-        }""",
-        kind,
-    )
-    assert last < 4 * first + 100, (first, last)
-    assert worst < 200
-
-
-def test_edit_and_again(new_page):
+def test_edit_and_again(until, new_page):
     page = new_page()
     sent = script_answers(page, "one", "two", "three")
     ask(page, "first")
@@ -244,7 +134,7 @@ def test_thoughts_fold(new_page):
     assert answers(page) == ["Yes"]
 
 
-def test_history_export_import_delete(new_page, tmp_path):
+def test_history_export_import_delete(until, new_page, tmp_path):
     page = new_page()
     script_answers(page, "first answer", "second answer")
     ask(page, "apples and pears")
@@ -297,7 +187,7 @@ REFUSED = "navigator.clipboard.writeText = () => Promise.reject(new Error('no'))
 
 
 @pytest.mark.parametrize("before", [PLAIN_HTTP, REFUSED])
-def test_copy_without_the_clipboard_api(new_page, before):
+def test_copy_without_the_clipboard_api(until, new_page, before):
     """Over plain HTTP, or when the browser refuses, the old way copies the exact text."""
     code = "\tif a < b:\n😀\n" * 50
     page = new_page(
@@ -311,7 +201,7 @@ def test_copy_without_the_clipboard_api(new_page, before):
     until(page, "document.querySelector('.code button').textContent === 'Copied'")
 
 
-def test_errors_are_said_and_can_be_tried_again(new_page):
+def test_errors_are_said_and_can_be_tried_again(until, new_page):
     page = new_page(expected=("400",))
     page.route("**/v1/chat/completions", lambda r: r.fulfill(status=400, json={"error": {"message": "too <long>"}}))
     ask(page, "hi")
@@ -394,7 +284,7 @@ def test_the_reader_is_left_where_it_is(new_page):
     assert page.locator("#down").is_hidden()
 
 
-def test_nothing_from_elsewhere(new_page, server):
+def test_nothing_from_elsewhere(until, new_page, server):
     page = new_page()
     hosts = []
     page.on("request", lambda r: hosts.append(r.url))

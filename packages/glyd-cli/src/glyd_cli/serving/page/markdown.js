@@ -81,7 +81,7 @@ function blocks(text) {
       const ordered = /\d/.test(ITEM.exec(row)[2]);
       const ends = () => {
         const m = ITEM.exec(rows[i]);
-        return m && m[1].length <= indent && (i - start > 100 || /\d/.test(m[2]) !== ordered);
+        return m && m[1].length <= indent && (i - start > 40 || /\d/.test(m[2]) !== ordered);
       };
       while (i < rows.length && !ends() && (ITEM.test(rows[i]) || /^\s{2,}\S/.test(rows[i]) || (!rows[i].trim() && i + 1 < rows.length && (ITEM.test(rows[i + 1]) || /^\s{2,}\S/.test(rows[i + 1]))))) i++;
       out.push({ kind: "list", text: rows.slice(start, i).join("\n") });
