@@ -6,7 +6,6 @@
 #include "common/checksum.h"
 #include "common/cpu.h"
 #include "glyd/glyd.h"
-#include "match/match_sketch.h"
 
 uint32_t glyd_version(void) { return GLYD_VERSION_MAJOR * 10000 + GLYD_VERSION_MINOR * 100 + GLYD_VERSION_PATCH; }
 
@@ -56,7 +55,3 @@ const char *glyd_cpu_variant(void) {
 }
 
 uint64_t glyd_checksum(const void *data, size_t len) { return glyd_checksum_xxh3(glyd_cpu_features(), data, len); }
-
-size_t glyd_fingerprints(glyd_fingerprint_state *state, const void *data, size_t len, uint64_t *out) {
-  return glyd_match_sketch(state, data, len, out);
-}

@@ -7,6 +7,7 @@
 #include "frame/frame_encode.h"
 #include "frame/stream_encode.h"
 #include "glyd/glyd.h"
+#include "match/match_sketch.h"
 
 void glyd_params_init(glyd_params *params, int level) {
   *params = (glyd_params){
@@ -42,4 +43,8 @@ glyd_status glyd_compress_stream(glyd_cctx *ctx, glyd_out *out, glyd_in *in, gly
 
 glyd_status glyd_encode_segment(glyd_cctx *ctx, void *out, size_t cap, const void *in, size_t len, size_t *out_len) {
   return glyd_stream_encode_segment(ctx, out, cap, in, len, out_len);
+}
+
+size_t glyd_fingerprints(glyd_fingerprint_state *state, const void *data, size_t len, uint64_t *out) {
+  return glyd_match_sketch(state, data, len, out);
 }
