@@ -156,12 +156,31 @@ def make_sparse_model(folder, shapes, config=None, n_shards=1):
         (folder / "config.json").write_text(json.dumps(config))
 
 
+GGUF_VALUES = ((b"general.architecture", 8, struct.pack("<Q", 5) + b"llama"),)
+
+
+def make_gguf(tensors, values=GGUF_VALUES, align=32) -> bytes:
+    """Return a GGUF file of version 3: tensors is (name, dims, type, bytes), values (key, type, bytes)."""
+
+    def text(value):
+        return struct.pack("<Q", len(value)) + value
+
+    head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(values))
+    head += b"".join(text(key) + struct.pack("<I", kind) + value for key, kind, value in values)
+    data = b""
+    for name, dims, kind, content in tensors:
+        head += text(name) + struct.pack(f"<I{len(dims)}QIQ", len(dims), *dims, kind, len(data))
+        data += content + bytes(-len(content) % align)
+    return head + bytes(-len(head) % align) + data
+
+
 class Tools:
     """What tests share, as one fixture: test modules cannot import each other."""
 
     make_text = staticmethod(make_text)
     make_bf16 = staticmethod(make_bf16)
     make_safetensors = staticmethod(make_safetensors)
+    make_gguf = staticmethod(make_gguf)
     make_sparse_model = staticmethod(make_sparse_model)
     stream = staticmethod(stream)
     skippable = staticmethod(skippable)

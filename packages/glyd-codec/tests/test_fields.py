@@ -19,26 +19,10 @@ import glyd
 
 LEVELS = ("turbo", "fast", "default", "max")
 GGUF_BF16 = 30
-GGUF_TYPES = {GGUF_BF16: (1, 2), 1: (1, 2), 8: (32, 34), 0: (1, 4)}  # BF16, F16, Q8_0, F32: elements and bytes
 
 
 def kinds(packed):
     return {segment.kind for segment in glyd.iter_segments(packed)}
-
-
-def gguf(tensors, align=32):
-    """Return a GGUF file of version 3: tensors is (name, dims, type, bytes)."""
-
-    def text(value):
-        return struct.pack("<Q", len(value)) + value
-
-    head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), 1)
-    head += text(b"general.architecture") + struct.pack("<I", 8) + text(b"llama")
-    data = b""
-    for name, dims, kind, content in tensors:
-        head += text(name) + struct.pack(f"<I{len(dims)}QIQ", len(dims), *dims, kind, len(data))
-        data += content + bytes(-len(content) % align)
-    return head + bytes(-len(head) % align) + data
 
 
 def q8_0(n_blocks, seed=1):
@@ -101,13 +85,13 @@ def test_the_choice(tools, bf16):
     assert "weights" not in kinds(out.getvalue())
 
 
-def test_other_containers(bf16):
+def test_other_containers(tools, bf16):
     """GGUF, zips of PyTorch and NumPy, .npy and old pickles of PyTorch."""
     numpy_file = (
         b"\x93NUMPY\1\0\x76\0" + b"{'descr': '<u2', 'fortran_order': False, 'shape': (40000,)}".ljust(117) + b"\n"
     )
     pickle = bytes.fromhex("80028a0a6cfc9c46f9206aa85019") + b"." + bf16
-    files = [gguf([(b"w", (200, 200), GGUF_BF16, bf16)]), numpy_file + bf16, pickle]
+    files = [tools.make_gguf([(b"w", (200, 200), GGUF_BF16, bf16)]), numpy_file + bf16, pickle]
     for first in ("archive/data.pkl", "w.npy"):
         with zipfile.ZipFile(out := io.BytesIO(), "w") as archive:
             archive.writestr(first, b"head")
@@ -122,9 +106,9 @@ def test_other_containers(bf16):
     assert "weights" not in kinds(glyd.compress(out.getvalue()))
 
 
-def test_blocks_of_gguf():
+def test_blocks_of_gguf(tools):
     """Q8_0 gains by its scales, whatever phase its blocks have in a segment."""
-    data = gguf([(b"a", (3200,), 0, bytes(100)), (b"w", (32, 20_000), 8, q8_0(20_000))])
+    data = tools.make_gguf([(b"a", (3200,), 0, bytes(100)), (b"w", (32, 20_000), 8, q8_0(20_000))])
     for segment_size in (None, 1 << 16, 100_001):
         packed = glyd.compress(data, segment_size=segment_size)
         assert len(packed) < 0.99 * len(data)
@@ -133,7 +117,7 @@ def test_blocks_of_gguf():
 
 def test_small_models_save_too(tools):
     """A tensor of 8 KiB already gains a quarter."""
-    data = gguf([(b"blk.0.attn_q.weight", (64, 64), GGUF_BF16, tools.make_bf16(4096))])
+    data = tools.make_gguf([(b"blk.0.attn_q.weight", (64, 64), GGUF_BF16, tools.make_bf16(4096))])
     assert len(glyd.compress(data)) < 0.75 * len(data)
 
 
@@ -141,7 +125,7 @@ def test_cut_at_every_64_bytes(tools):
     """Case M5: a model cut anywhere is plain data."""
     rng = random.Random(5)
     halves = struct.pack("<512e", *(rng.gauss(0, 0.02) for _ in range(512)))
-    data = gguf(
+    data = tools.make_gguf(
         [(b"h", (512,), 1, halves), (b"b", (512,), GGUF_BF16, tools.make_bf16(512)), (b"q", (960,), 8, q8_0(30))]
     )
     for size in range(0, len(data), 64):

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The glyd authors
 # SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
-"""`open_tensors`: single tensors, and rows of them, of a safetensors file in frames."""
+"""`open_tensors`: single tensors, and rows of them, of a safetensors or GGUF file in frames."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from glyd_codec._native import lib
 from glyd_codec._reader import RawReader
 from glyd_codec._source import FileSource, is_path
 from glyd_codec._tensors._frameworks import framework_name, make_tensor
+from glyd_codec._tensors._gguf import MAGIC, UNKNOWN, parse_gguf
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -71,17 +72,18 @@ class TensorSlice:
     is left out of further dimensions is read and dropped.
     """
 
-    def __init__(self, file: TensorFile, tensor: Tensor) -> None:
+    def __init__(self, file: TensorFile, tensor: Tensor, block_format: str | None = None) -> None:
         self._file = file
         self._tensor = tensor
+        self._block_format = block_format
 
     def get_shape(self) -> list[int]:
         """Return the shape."""
         return list(self._tensor.shape)
 
     def get_dtype(self) -> str:
-        """Return the type as safetensors names it, such as "BF16"."""
-        return self._tensor.dtype
+        """Return the type as safetensors names it, such as "BF16"; of blocks of GGUF their format, such as "Q8_0"."""
+        return self._block_format or self._tensor.dtype
 
     def __getitem__(self, key: Any) -> Any:
         keys = list(key) if isinstance(key, tuple) else [key]
@@ -119,7 +121,7 @@ class TensorSlice:
 
 
 class TensorFile:
-    """Tensors of a safetensors file, in frames or plain, each read when asked for.
+    """Tensors of a safetensors or GGUF file, in frames or plain, each read when asked for.
 
     Has the shape of what `safetensors.safe_open` returns. Made by `open_tensors`. Threads
     may share it: reads run one at a time.
@@ -135,13 +137,18 @@ class TensorFile:
         self._device = device
         self._name = name
         self._reader = reader
-        first = bytearray(min(8, reader.nbytes))
-        self._fill(0, first)
-        length = header_length(bytes(first), reader.nbytes, name)
-        raw = bytearray(8 + length)
-        self._fill(0, raw)
-        self._header = parse(bytes(raw), reader.nbytes - len(raw), name)
-        self._tensors = {tensor.name: tensor for tensor in self._header.tensors}
+        first = self._read(0, min(8, reader.nbytes))
+        self._types: dict[str, str] = {}  # of tensors in block formats
+        self._metadata: dict[str, str] | None
+        if first[:4] == MAGIC:
+            gguf = parse_gguf(self._read, reader.nbytes, name)
+            self._data_start, tensors = gguf.data_start, gguf.tensors
+            self._types, self._metadata = gguf.types, gguf.metadata
+        else:
+            raw = self._read(0, 8 + header_length(first, reader.nbytes, name))
+            header = parse(raw, reader.nbytes - len(raw), name)
+            self._data_start, tensors, self._metadata = len(raw), header.tensors, header.metadata
+        self._tensors = {tensor.name: tensor for tensor in tensors}
 
     def keys(self) -> list[str]:
         """Return the names of the tensors, sorted."""
@@ -149,11 +156,11 @@ class TensorFile:
 
     def offset_keys(self) -> list[str]:
         """Return the names of the tensors in the order of their data."""
-        return [tensor.name for tensor in self._header.tensors]
+        return list(self._tensors)
 
     def metadata(self) -> dict[str, str] | None:
-        """Return the texts that the file carries, or None."""
-        return None if self._header.metadata is None else dict(self._header.metadata)
+        """Return the texts that the file carries, or None; of GGUF its values, as texts, without arrays."""
+        return None if self._metadata is None else dict(self._metadata)
 
     def get_tensor(self, name: str) -> Any:
         """Read a tensor.
@@ -179,10 +186,14 @@ class TensorFile:
 
     def get_slice(self, name: str) -> TensorSlice:
         """Return a `TensorSlice`, which reads parts of a tensor; raises as `get_tensor`."""
-        return TensorSlice(self, self._find(name))
+        return TensorSlice(self, self._find(name), self._types.get(name))
 
     def _read_part(self, tensor: Tensor, first: int, shape: tuple[int, ...]) -> Any:
         """Read elements of a tensor, from one on, as a tensor of this shape."""
+        if tensor.dtype == UNKNOWN:
+            raise ParameterError(
+                f"tensor {tensor.name!r}: {self._types[tensor.name]} of GGUF is unknown to this version"
+            )
         if first == 0 and shape == tensor.shape:
             begin, size = tensor.begin, tensor.nbytes
         elif tensor.dtype in BITS:
@@ -191,7 +202,7 @@ class TensorFile:
         else:
             raise ParameterError(f"tensor {tensor.name!r}: elements of {tensor.dtype} have no known size")
         data = bytearray(size)
-        self._fill(len(self._header.raw) + begin, data)
+        self._fill(self._data_start + begin, data)
         return make_tensor(data, tensor.dtype, shape, tensor.name, self.framework, self._device)
 
     def close(self) -> None:
@@ -213,6 +224,11 @@ class TensorFile:
             raise KeyError(f"{self._name} has no tensor {name!r}")
         return tensor
 
+    def _read(self, offset: int, size: int) -> bytes:
+        out = bytearray(size)
+        self._fill(offset, out)
+        return bytes(out)
+
     def _fill(self, offset: int, out: bytearray) -> None:
         found = self._reader.readinto_at(offset, memoryview(out))
         if found != len(out):
@@ -230,13 +246,13 @@ def open_tensors(
     threads: int = 0,
     limits: Limits | None = None,
 ) -> TensorFile:
-    """Open the tensors of a safetensors file without reading them.
+    """Open the tensors of a safetensors or GGUF file without reading them.
 
     Parameters
     ----------
     file
         Path, or binary file object that can seek: frames whose content is a safetensors
-        file, or such a file as it is.
+        or GGUF file, or such a file as it is.
     framework
         What tensors become: "numpy" ("np"), "torch" ("pt") or "bytes".
     device
@@ -256,7 +272,7 @@ def open_tensors(
     Raises
     ------
     FormatError
-        The content is no safetensors file, or frames are damaged.
+        The content is neither, or frames are damaged.
     ParameterError
         For an unknown framework.
     OSError, TypeError
@@ -265,7 +281,9 @@ def open_tensors(
     Notes
     -----
     Reads the index of the frames and the header. A tensor then takes the segments it lies
-    in, and no others; up to 64 MiB of content that was decoded last are kept.
+    in, and no others; up to 64 MiB of content that was decoded last are kept. Tensors of
+    GGUF in a block format such as Q8_0 are bytes (uint8), their last dimension the blocks
+    of a row; shapes are those of numpy, the reverse of what GGUF writes.
     """
     framework = framework_name(framework)
     if is_path(file):
@@ -294,7 +312,7 @@ def load_file(
     threads: int = 0,
     limits: Limits | None = None,
 ) -> dict[str, Any]:
-    """Read all tensors of a safetensors file, in frames or plain.
+    """Read all tensors of a safetensors or GGUF file, in frames or plain.
 
     Parameters
     ----------
