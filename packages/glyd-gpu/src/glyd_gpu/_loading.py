@@ -23,6 +23,7 @@ from glyd_gpu._reading import FileTensor, Reader, local_files
 from glyd_gpu.modules import PackedModule, restore, set_exact
 
 _FROM_HUB = ("cache_dir", "force_download", "local_files_only", "revision", "subfolder", "token", "trust_remote_code")
+MERGED_DEVICES = {"cuda"}  # on the CPU nothing is won, and packs that lie in the page cache would be copied
 _SPEED_SHARE = 0.75  # of a device's free memory: where mma12 fits into it, its speed is worth 11% more bytes
 
 
@@ -53,7 +54,7 @@ def from_pretrained(
     exact
         Decode each layer and multiply as torch does: logits have the bits of the bf16 model's.
     merge
-        Run q, k, v and gate, up as one product each; not with ``exact``.
+        On CUDA, run q, k, v and gate, up as one product each; not with ``exact``.
     compile
         Let ``generate`` compile the model on CUDA, with a static cache; ``GLYD_COMPILE=0`` turns it off.
     verify
@@ -111,7 +112,7 @@ def from_pretrained(
     else:
         model = kind.from_pretrained(path, config=config, **hf)
     set_exact(model, exact)
-    if merge and not exact:
+    if merge and not exact and {p.device.type for p in model.parameters()} <= MERGED_DEVICES:
         merge_modules(model)
     if compile and os.environ.get("GLYD_COMPILE") != "0" and _is_cuda(model) and model.can_generate():
         model.generation_config.cache_implementation = "static"

@@ -12,6 +12,7 @@ import transformers
 from transformers import AutoModelForCausalLM
 
 import glyd_codec
+from glyd_gpu import _loading
 
 SMALL = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
 DENSE = SMALL | {"intermediate_size": 256, "vocab_size": 512}
@@ -63,6 +64,7 @@ class Checkpoint:
 
 @pytest.fixture(autouse=True, scope="session")
 def _quiet():
+    _loading.MERGED_DEVICES = {"cpu", "cuda"}  # tested here as well
     torch.set_num_threads(1)  # models this small are slower with more
     transformers.utils.logging.disable_progress_bar()
     transformers.logging.set_verbosity_error()

@@ -2,8 +2,13 @@
 # SPDX-License-Identifier: BUSL-1.1
 """Every family of models: the logits of a packed model, loaded in every way, are those of bf16, bit for bit."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
+import transformers
 from transformers import AutoModelForCausalLM
 
 import glyd
@@ -103,7 +108,9 @@ def test_generate(checkpoint, name):
     arguments = {"max_new_tokens": 8, "do_sample": False, "pad_token_id": 0}
     expected = reference.generate(made.ids, **arguments)
     assert torch.equal(model.generate(made.ids, **arguments), expected)
-    assert torch.equal(model.generate(made.ids, **arguments, cache_implementation="static"), expected)
+    for n in (1, 2, 1):
+        found = model.generate(made.ids[:n], **arguments, cache_implementation="static")
+        assert torch.equal(found, reference.generate(made.ids[:n], **arguments, cache_implementation="static"))
 
 
 def test_device_map(checkpoint, tmp_path):
@@ -128,6 +135,55 @@ def test_sharded(checkpoint, tmp_path):
     for path in ("shards", "packed"):
         model = glyd_gpu.from_pretrained(tmp_path / path, device="cpu", exact=True)
         assert torch.equal(made.compute(model), made.logits)
+
+
+MEMORY = """
+import os, sys, threading, time
+import torch, transformers
+from transformers.models.qwen3 import modeling_qwen3
+import glyd_gpu, glyd_gpu.integrations.transformers
+
+def anonymous():
+    return next(int(line.split()[1]) << 10 for line in open("/proc/self/status") if line.startswith("RssAnon"))
+
+peak, done = [0], threading.Event()
+def watch():
+    while not done.wait(0.001):
+        peak[0] = max(peak[0], anonymous())
+
+before = anonymous()
+thread = threading.Thread(target=watch)
+thread.start()
+model = glyd_gpu.from_pretrained(sys.argv[1], device="cpu", layout="mma12")
+done.set()
+thread.join()
+print(peak[0] - before, glyd_gpu.report(model).nbytes)
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="memory is read from /proc")
+def test_memory(tmp_path):
+    """A bf16 checkpoint takes its packs and the largest tensor, a packed directory stays in the page cache."""
+    sizes = {"hidden_size": 1024, "intermediate_size": 3072, "num_attention_heads": 8, "num_key_value_heads": 8}
+    config = transformers.Qwen3Config(**sizes, num_hidden_layers=6, vocab_size=8192, tie_word_embeddings=True)
+    with torch.device("meta"):
+        model = transformers.Qwen3ForCausalLM(config)
+    model = model.to(torch.bfloat16).to_empty(device="cpu")
+    model.tie_weights()
+    for parameter in model.parameters():
+        parameter.data.normal_(0, 0.02)
+    model.save_pretrained(tmp_path / "plain")
+    largest = 2 * 8192 * 1024
+    del model
+    glyd_codec.pack_model(tmp_path / "plain", tmp_path / "packed", "mma12")
+    found = {}
+    for name in ("plain", "packed"):
+        command = [sys.executable, "-c", MEMORY, str(tmp_path / name)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        found[name], nbytes = map(int, done.stdout.split())
+    assert nbytes > 100e6
+    assert found["plain"] < nbytes + 2 * largest
+    assert found["packed"] < 2 * largest
 
 
 def test_verify(checkpoint, tmp_path):

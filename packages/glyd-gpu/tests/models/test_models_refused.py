@@ -35,6 +35,19 @@ def test_fp32_that_is_bf16(checkpoint, tmp_path):
     assert model.dtype == torch.bfloat16
 
 
+def test_directory_of_fp32(checkpoint, tmp_path):
+    """The packer of directories leaves fp32 as it is, and so it is loaded."""
+    made = checkpoint("llama")
+    path = saved(made, tmp_path / "fp32", lambda model: model.to(torch.float32))
+    glyd.pack_model(path, tmp_path / "packed")
+    expected = made.compute(AutoModelForCausalLM.from_pretrained(path))
+    assert expected.dtype == torch.float32
+    assert torch.equal(made.compute(AutoModelForCausalLM.from_pretrained(tmp_path / "packed")), expected)
+    model = glyd_gpu.from_pretrained(tmp_path / "packed", device="cpu")
+    assert torch.equal(made.compute(model), expected)
+    assert glyd_gpu.report(model).plain["model.layers.0.mlp.up_proj.weight"] == "float32, not bf16"
+
+
 def test_fp32(checkpoint, tmp_path):
     def change(model):
         model.to(torch.float32)
@@ -75,8 +88,9 @@ def test_arguments(checkpoint):
         glyd_gpu.from_pretrained(made.packed, layout="mma12", device="cpu")
     with pytest.raises(glyd.ParameterError, match="device or device_map"):
         glyd_gpu.from_pretrained(made.packed, device="cpu", device_map="auto")
-    with pytest.raises(glyd.ParameterError, match="cannot be loaded as fp16"):
-        AutoModelForCausalLM.from_pretrained(made.packed, dtype=torch.float16)
+    for dtype in (torch.float16, torch.float32):
+        with pytest.raises(glyd.ParameterError, match=f"cannot be loaded as {dtype}: leave dtype out"):
+            AutoModelForCausalLM.from_pretrained(made.packed, dtype=dtype)
     with pytest.raises(glyd.ParameterError, match="verify=True is for packed"):
         glyd_gpu.from_pretrained(made.plain, verify=True, device="cpu")
     with pytest.raises(glyd.ParameterError, match="not packed"):

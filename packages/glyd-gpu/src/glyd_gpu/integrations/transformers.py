@@ -70,6 +70,7 @@ class GlydQuantizer(HfQuantizer):
         self._files: list[str] = []
         self._conversions: list[Any] = []
         self._model: Any = None
+        self._asked: torch.dtype | None = None
 
     # ---- what transformers asks
 
@@ -87,11 +88,10 @@ class GlydQuantizer(HfQuantizer):
         """Say that ``generate`` may compile the model."""
         return True
 
-    def update_dtype(self, dtype: torch.dtype | None) -> torch.dtype:
-        """Return bf16, which packed weights are; refuse fp16."""
-        if dtype == torch.float16 and self.pre_quantized:
-            raise ParameterError("packed weights are bf16 and cannot be loaded as fp16: leave dtype out")
-        return torch.bfloat16  # fp32 is what transformers takes when neither caller nor config says anything
+    def update_dtype(self, dtype: torch.dtype | None) -> torch.dtype | None:
+        """Return bf16 for weights that are packed as they load; what is packed already decides when it is seen."""
+        self._asked = dtype if self.pre_quantized else torch.bfloat16
+        return self._asked
 
     def get_new_dtype(self, converter: Any, param: Any, dtype: torch.dtype | None) -> torch.dtype | None:
         """Leave the bytes of packs alone."""
@@ -134,6 +134,12 @@ class GlydQuantizer(HfQuantizer):
         if not self.pre_quantized:
             check_dtypes(sources.values())
             layout = self.quantization_config.layout
+        packed = next((source for source in sources.values() if source.meta), None)
+        if packed is not None and self._asked not in {None, torch.bfloat16}:
+            raise ParameterError(
+                f"{packed.path}: {packed.key} is packed bf16 and cannot be loaded as {self._asked}: "
+                "leave dtype out, or pass dtype=torch.bfloat16"
+            )
         kept = list(model._get_dtype_plan(torch.bfloat16))
         self._conversions = list(weight_conversions)
         self.plan = make_plan(model, sources.values(), weight_conversions, layout, kept)
