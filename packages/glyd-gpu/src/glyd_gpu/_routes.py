@@ -22,13 +22,13 @@ from typing import NamedTuple
 import torch
 
 from glyd_gpu._errors import ParameterError
-from glyd_gpu._library import load
+from glyd_gpu._library import architectures, load
 from glyd_gpu._meta import LAYOUTS
 from glyd_gpu._routes_table import ROUTES
 
 VARIABLE = "GLYD_GPU_ROUTE"
 GENERIC_TOKENS = 64  # more are decoded once and multiplied by torch: there the decoded matrix is read often enough
-HOPPER = (9, 0)
+HOPPER, HOPPER_CODE = (9, 0), "sm_90a"
 LENGTHS = {"generic": 0, "decode": 0, "stream": 4, "ring": 7}
 STREAM_TOKENS = 16
 COUNTERS = 1 << 18  # row blocks that the counters of stream-K have room for
@@ -147,7 +147,7 @@ def elsewhere(tokens: int) -> Route:
 
 @functools.lru_cache(maxsize=65536)
 def _choose(meta: tuple[int, ...], tokens: int, index: int) -> Route:
-    if torch.cuda.get_device_capability(index) != HOPPER:
+    if torch.cuda.get_device_capability(index) != HOPPER or HOPPER_CODE not in architectures():
         return elsewhere(tokens)
     return on_hopper(meta, tokens, torch.cuda.get_device_properties(index).multi_processor_count)
 

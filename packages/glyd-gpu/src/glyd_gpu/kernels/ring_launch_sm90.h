@@ -57,11 +57,11 @@ inline RingRoom ring_room(bool tiered, const RingConfig &c, int escape_max, int6
   return r;
 }
 
-/* GLYD_E_PARAMETER for a configuration that was not compiled. */
-int ring_launch_mma12(const CUtensorMap &mx, const RingArgs &p, const RingConfig &c, const RingRoom &room,
-                      cudaStream_t stream);
-int ring_launch_tiered(const CUtensorMap &mx, const RingArgs &p, const RingConfig &c, const RingRoom &room,
-                       cudaStream_t stream);
+/* GLYD_E_PARAMETER for a configuration that was not compiled. Null in a library without sm_90a. */
+__attribute__((weak)) int ring_launch_mma12(const CUtensorMap &mx, const RingArgs &p, const RingConfig &c,
+                                            const RingRoom &room, cudaStream_t stream);
+__attribute__((weak)) int ring_launch_tiered(const CUtensorMap &mx, const RingArgs &p, const RingConfig &c,
+                                             const RingRoom &room, cudaStream_t stream);
 
 } // namespace glyd
 

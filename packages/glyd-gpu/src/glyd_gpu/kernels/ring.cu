@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BUSL-1.1
  *
  * Launcher of the ring products: checks what it is given, finds the sections of
- * the pack, describes the activations to the copy engine.
+ * the pack, describes the activations to the copy engine. Without code for
+ * sm_90a in the library it says so.
  */
 #include "glyd_gpu.h"
 #include "pack_view.cuh"
@@ -97,6 +98,6 @@ int glyd_gpu_product_ring(void *y, const void *x, uint64_t tokens, const void *b
              CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
              CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE))
     return cudaErrorInvalidValue;
-  const cudaStream_t s = static_cast<cudaStream_t>(stream);
-  return tiered ? ring_launch_tiered(mx, p, c, room, s) : ring_launch_mma12(mx, p, c, room, s);
+  const auto launch = tiered ? ring_launch_tiered : ring_launch_mma12;
+  return launch ? launch(mx, p, c, room, static_cast<cudaStream_t>(stream)) : (int)cudaErrorNoKernelImageForDevice;
 }
