@@ -27,7 +27,6 @@ _LATER = {
     "--high": ("--high",),
     "--ultra": ("--ultra", "-19"),
     "--cold": ("--cold", "-C"),
-    "--base": ("--base",),
     "--dictionary": ("-D", "--dictionary"),
 }
 """Options of the design that this version does not have: refused by name, not as typing errors."""
@@ -54,6 +53,8 @@ class Options:
         one of `MODEL_VERBS`.
     files
         Inputs as given; ``-`` is standard input.
+    base
+        What to compress against, or what inputs were compressed against.
     threads
         0: one a CPU.
     memory
@@ -74,6 +75,7 @@ class Options:
     output: str | None = None
     to_stdout: bool = False
     long: bool = False
+    base: str | None = None
     records: bool = False
     threads: int = 0
     memory: int | None = None
@@ -180,6 +182,7 @@ def build_parser() -> argparse.ArgumentParser:
         add(*flags, dest="level", action="store_const", const=level)
     add("--long", action="store_true")
     add("-r", "--records", action="store_true")
+    add("--base", metavar="OLD")
     add("-o", "--output", metavar="OUT")
     add("-c", "--stdout", dest="to_stdout", action="store_true")
     add("-k", "--keep", dest="remove", action="store_false")
@@ -276,6 +279,17 @@ def _parse_model(verb: str, words: list[str], literal: list[str]) -> Options:
     return options
 
 
+def _check_base(options: Options) -> None:
+    if options.verb not in {"compress", "decompress", "test", "bench"}:
+        raise UsageError("--base goes with compressing, -d, --test and -b")
+    if options.base == "":
+        raise UsageError("--base needs the name of a file")
+    if options.long:
+        raise UsageError("--long and --base contradict each other: all of a base is within reach anyway")
+    if options.base == STDIN and (not options.files or STDIN in options.files):
+        raise UsageError("standard input cannot be the base and an input")
+
+
 def _check(options: Options, given: dict[str, Any]) -> None:
     verb = options.verb
     if options.to_stdout and options.output is not None:
@@ -286,6 +300,8 @@ def _check(options: Options, given: dict[str, Any]) -> None:
         raise UsageError("-q and -v contradict each other")
     if options.long and verb == "compress" and options.level != "max":
         raise UsageError("--long needs --max (or -9)")
+    if options.base is not None:
+        _check_base(options)
     if options.json and verb not in {"list", "info", "bench"}:
         raise UsageError("--json goes with --list, --info and -b")
     if options.memory is not None and verb not in {"decompress", "test"}:

@@ -24,8 +24,10 @@ CHUNK_THREADS_MAX = 8
 """A chunk is a segment for each thread, up to this number: what is read ahead stays bounded."""
 
 
-def compress(source: Source, target: Target, options: Options, job: Job) -> tuple[int, int]:
-    """Compress an input into a target.
+def compress(
+    source: Source, target: Target, options: Options, job: Job, base: glyd.Base | None = None
+) -> tuple[int, int]:
+    """Compress an input into a target, against a base if there is one.
 
     Returns
     -------
@@ -40,10 +42,11 @@ def compress(source: Source, target: Target, options: Options, job: Job) -> tupl
     """
     small = read_all(source, SMALL_NBYTES)
     if small is None:
-        return _compress_stream(source, target, options, job)
+        return _compress_stream(source, target, options, job, base)
     frame = glyd.compress(
         small,
         options.level,
+        base=base,
         threads=1,
         checksum=options.checksum,
         long=options.long,
@@ -55,9 +58,12 @@ def compress(source: Source, target: Target, options: Options, job: Job) -> tupl
     return len(small), len(frame)
 
 
-def _compress_stream(source: Source, target: Target, options: Options, job: Job) -> tuple[int, int]:
+def _compress_stream(
+    source: Source, target: Target, options: Options, job: Job, base: glyd.Base | None
+) -> tuple[int, int]:
     compressor = glyd.Compressor(
         options.level,
+        base=base,
         threads=options.threads,
         checksum=options.checksum,
         long=options.long,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import glyd
 from glyd_cli.atomic import same_file
+from glyd_cli.bases import open_base
 from glyd_cli.compress import compress
 from glyd_cli.decompress import check, decompress
 from glyd_cli.errors import Exit, FileError, UsageError, describe, exit_code, os_reason, shown
@@ -43,6 +44,7 @@ class _Run:
     options: Options
     reporter: Reporter
     umask: int
+    base: glyd.Base | None
     totals: _Totals = field(default_factory=_Totals)
     taken: dict[tuple[int, int], str] = field(default_factory=dict)
     """Device and inode of every input, and of every output made so far: never an output."""
@@ -54,13 +56,13 @@ class _Run:
             _check_terminal_input(source, options)
             if options.verb == "test":
                 job = self.reporter.job(source.name, source.nbytes)
-                self._report(source, None, *check(source, options, job), job.seconds)
+                self._report(source, None, *check(source, options, job, self.base), job.seconds)
                 return
             target = self._open_target(source)
             try:
                 job = self.reporter.job(source.name, source.nbytes)
                 code = compress if options.verb == "compress" else decompress
-                content, stored = code(source, target, options, job)
+                content, stored = code(source, target, options, job, self.base)
                 target.commit()
             except BaseException as error:
                 target.abort()
@@ -104,6 +106,9 @@ class _Run:
             return
         if not _is_regular(target.name):
             self.reporter.say(f"{shown(source.name)}: kept, as {shown(target.name)} is no file that could replace it")
+            return
+        if self.options.base is not None and _identity(source.path) == _identity(self.options.base):
+            self.reporter.say(f"{shown(source.name)}: kept, as it is the base")
             return
         now = os.lstat(source.path)
         before = source.status
@@ -166,13 +171,22 @@ def convert(options: Options, reporter: Reporter, umask: int) -> Exit:
     Exit
         The worst of all inputs; each failure has been reported.
     """
-    files = options.files or [STDIN]
     check_several(options)
-    run = _Run(options, reporter, umask)
+    with open_base(options.base) as base:
+        return _convert_all(_Run(options, reporter, umask, base))
+
+
+def _convert_all(run: _Run) -> Exit:
+    options, reporter = run.options, run.reporter
+    files = options.files or [STDIN]
     for path in files:
         identity = _identity(path) if path != STDIN else None
         if identity is not None:
             run.taken[identity] = f"{path}"
+    if options.base is not None and options.base != STDIN:
+        identity = _identity(options.base)
+        if identity is not None:
+            run.taken.setdefault(identity, options.base)
     for path in files:
         error: BaseException
         try:

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from glyd_cli.targets import Target
 
 
-def decompress(source: Source, target: Target, options: Options, job: Job) -> tuple[int, int]:
+def decompress(
+    source: Source, target: Target, options: Options, job: Job, base: glyd.Base | None = None
+) -> tuple[int, int]:
     """Restore the content of all frames of an input into a target.
 
     Returns
@@ -30,13 +32,15 @@ def decompress(source: Source, target: Target, options: Options, job: Job) -> tu
     ------
     FormatError
         The input is no whole frames; what was written so far is right, but not all.
+    MissingBaseError, WrongBaseError
+        They were compressed against a base that was not given.
     LimitError
         It needs more memory than allowed.
     FileError
         The input could not be read or the output not be written.
     """
     content = 0
-    with _content(source, options, job) as file, WriteBehind(target) as behind:
+    with _content(source, options, job, base) as file, WriteBehind(target) as behind:
         while n := file.readinto(buffer := behind.buffer()):
             content += n
             behind.put(buffer[:n])
@@ -44,7 +48,7 @@ def decompress(source: Source, target: Target, options: Options, job: Job) -> tu
     return content, job.done
 
 
-def check(source: Source, options: Options, job: Job) -> tuple[int, int]:
+def check(source: Source, options: Options, job: Job, base: glyd.Base | None = None) -> tuple[int, int]:
     """Read all frames of an input, with every check, and keep nothing.
 
     Returns
@@ -54,12 +58,12 @@ def check(source: Source, options: Options, job: Job) -> tuple[int, int]:
 
     Raises
     ------
-    FormatError, LimitError, FileError
+    FormatError, MissingBaseError, WrongBaseError, LimitError, FileError
         As for `decompress`.
     """
     content = 0
     buffer = memoryview(bytearray(CHUNK_NBYTES))
-    with _content(source, options, job) as file:
+    with _content(source, options, job, base) as file:
         while n := file.readinto(buffer):
             content += n
     return content, job.done
@@ -68,11 +72,11 @@ def check(source: Source, options: Options, job: Job) -> tuple[int, int]:
 class _content:  # noqa: N801 - reads as a function where it is used
     """The content of a source as a file object, with reading ahead around it."""
 
-    def __init__(self, source: Source, options: Options, job: Job) -> None:
+    def __init__(self, source: Source, options: Options, job: Job, base: glyd.Base | None) -> None:
         limits = glyd.Limits(max_memory=options.memory)
         self._ahead = ReadAhead(source, CHUNK_NBYTES, job.advance)
         reader = cast("IO[bytes]", ChunkReader(self._ahead))  # open needs but read and readinto of it
-        self._file = glyd.open(reader, "rb", threads=options.threads, limits=limits)
+        self._file = glyd.open(reader, "rb", base=base, threads=options.threads, limits=limits)
 
     def __enter__(self) -> glyd.GlydFile:
         return self._file

@@ -11,7 +11,7 @@ USAGE
   glyd --test | --list | --info [FILE.glyd...]
   glyd -b [FILE...]                            measure levels on your data
   glyd pack MODEL OUT | unpack DIR OUT | verify DIR    model checkpoints
-  glyd run MODEL | serve MODEL                 chat with a model; an OpenAI API (glyd run --help)
+  glyd run MODEL | serve MODEL    chat with a model; an OpenAI API (run --help)
   glyd fit MODEL                                       which GPUs it fits
 
   Without FILE, or with -, standard input goes to standard output. Inputs are
@@ -27,9 +27,13 @@ LEVELS
   -r, --records      with any level: store tables and logs (CSV, JSON lines, SQL,
                      lines of text) as columns where that takes fewer bytes
 
-  Every level is read by every glyd, without any option, in parallel, and from
-  any offset. The same input and level give the same bytes on every machine
-  and with any number of threads.
+      --base OLD     with any level: store only what OLD, an older version of any
+                     size, does not have. Reading (-d, --test) needs the same
+                     OLD again: a file, a pipe, or - for standard input
+
+  Every level is read by every glyd, without any option but --base, in
+  parallel, and from any offset. The same input and level give the same bytes on
+  every machine and with any number of threads.
 
 WHAT TO DO
   -z, --compress     compress (the default)
@@ -70,7 +74,8 @@ BENCHMARK
   -b reads each FILE into memory and measures every level, with one thread and
   with all (-T), beside zstd, lz4, xz and zlib as far as Python has them
   (pip install 'glyd-cli[bench]'). All run in this process, in turn, round by
-  round; medians are shown and every result is decoded and compared.
+  round; medians are shown and every result is decoded and compared. With --base
+  the levels work against OLD, and nothing else is measured.
       --seconds S    time for each row and direction, at least one round (3)
       --limit SIZE   use only the first SIZE bytes of each file
       --plot FILE    draw ratio against speed, as .png or .svg
@@ -115,5 +120,7 @@ EXAMPLES
   glyd -d notes.txt.glyd -o old.txt    restore under another name
   tar -cf - src | glyd -9 -o src.tar.glyd
   glyd -dc src.tar.glyd | tar -xf -
+  glyd --base monday.sql tuesday.sql   only what is new since Monday
+  glyd -d --base monday.sql tuesday.sql.glyd
   glyd -b --plot levels.svg sample.json
 """

@@ -47,6 +47,11 @@ class _Listing:
         values = {str(getattr(frame, name) or "?") for frame in self.frames if not frame.is_skippable}
         return ",".join(sorted(values)) or "-"
 
+    @property
+    def bases(self) -> str:
+        """Return the ids of the bases that frames need, "-" where they need none."""
+        return ",".join(sorted({frame.base_id.hex() for frame in self.frames if frame.base_id})) or "-"
+
     def as_json(self) -> dict[str, Any]:
         return {
             "path": self.path,
@@ -58,8 +63,14 @@ class _Listing:
                 kind: dict(zip(("n_segments", "stored_nbytes", "content_nbytes"), sums, strict=True))
                 for kind, sums in self.kinds.items()
             },
-            "frames": [dataclasses.asdict(frame) for frame in self.frames],
+            "frames": [_frame_as_json(frame) for frame in self.frames],
         }
+
+
+def _frame_as_json(frame: glyd.FrameInfo) -> dict[str, Any]:
+    fields = dataclasses.asdict(frame)
+    fields["base_id"] = frame.base_id.hex() if frame.base_id else None
+    return fields
 
 
 def list_files(options: Options, reporter: Reporter) -> Exit:
@@ -123,7 +134,8 @@ def _listing(source: Source, file: Any, *, with_kinds: bool) -> _Listing:
 
 
 def _table(listings: list[_Listing]) -> str:
-    rows = [_COLUMNS]
+    with_bases = any(each.bases != "-" for each in listings)
+    rows = [(*_COLUMNS[:-1], "base", "file") if with_bases else _COLUMNS]
     rows += [
         (
             str(len(each.frames)),
@@ -133,6 +145,7 @@ def _table(listings: list[_Listing]) -> str:
             ratio_text(each.content, each.nbytes),
             each.distinct("level"),
             each.distinct("checksum"),
+            *([each.bases] if with_bases else []),
             shown(each.path),
         )
         for each in listings
@@ -142,9 +155,10 @@ def _table(listings: list[_Listing]) -> str:
         content = sum(each.content for each in listings)
         segments = sum(each.segments for each in listings)
         n_frames = sum(len(each.frames) for each in listings)
-        total = (size_text(stored), size_text(content), ratio_text(content, stored), "", "", f"{len(listings)} files")
+        total: tuple[str, ...] = (size_text(stored), size_text(content), ratio_text(content, stored), "", "")
+        total += ("",) * with_bases + (f"{len(listings)} files",)
         rows.append((str(n_frames), str(segments), *total))
-    widths = [max(len(row[i]) for row in rows) for i in range(len(_COLUMNS) - 1)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
     return "".join(
         "  ".join([*(c.rjust(w) for c, w in zip(row, widths, strict=False)), row[-1]]) + "\n" for row in rows
     )
@@ -168,6 +182,7 @@ def _details(listing: _Listing) -> str:
             f"    content   {frame.content_size} bytes in {frame.n_segments} segments of at most {frame.segment_nbytes}",
             f"    stored    {frame.frame_nbytes} bytes: header {frame.header_nbytes}, {index}",
             f"    check     {frame.checksum} of each segment",
+            *([f"    base      {frame.base_id.hex()}, {frame.base_nbytes} bytes"] if frame.base_id else []),
             f"    memory    {frame.decoder_memory_nbytes} bytes to read with one thread",
         ]
     return "\n".join(lines) + "\n"

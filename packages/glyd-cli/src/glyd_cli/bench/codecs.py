@@ -45,23 +45,27 @@ class Codec:
     decompress: Decompress
 
 
-def find_codecs(threads: int) -> tuple[list[Codec], dict[str, str]]:
+def find_codecs(threads: int, base: glyd.Base | None = None) -> tuple[list[Codec], dict[str, str]]:
     """Return what can be measured here.
 
     Parameters
     ----------
     threads
         Threads of the second row of each level of glyd; 1: no second row.
+    base
+        Content to compress against: then only what can is returned.
 
     Returns
     -------
     tuple of list and dict
         The codecs, and for each library that is missing what to install.
     """
-    codecs = [_glyd(level, 1) for level in glyd.LEVELS]
+    codecs = [_glyd(level, 1, base) for level in glyd.LEVELS]
     if threads > 1:
-        codecs += [_glyd(level, threads) for level in glyd.LEVELS]
+        codecs += [_glyd(level, threads, base) for level in glyd.LEVELS]
     missing = {}
+    if base is not None:
+        return codecs, missing
     if importlib.util.find_spec("lz4"):
         codecs.append(Codec("lz4", "lz4", 1, *lz4_functions()))
     else:
@@ -88,12 +92,12 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _glyd(level: str, threads: int) -> Codec:
+def _glyd(level: str, threads: int, base: glyd.Base | None = None) -> Codec:
     def compress(data: bytes) -> bytes:
-        return glyd.compress(data, level, threads=threads)  # type: ignore[arg-type]
+        return glyd.compress(data, level, base=base, threads=threads)  # type: ignore[arg-type]
 
     def decompress(data: bytes, out: bytearray) -> bytearray:
-        glyd.decompress_into(data, out, threads=threads)
+        glyd.decompress_into(data, out, base=base, threads=threads)
         return out
 
     suffix = "" if threads == 1 else f" T{threads}"

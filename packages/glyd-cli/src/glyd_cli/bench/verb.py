@@ -9,6 +9,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
+from glyd_cli.bases import open_base
 from glyd_cli.bench.codecs import find_codecs
 from glyd_cli.bench.measure import MismatchError, measure
 from glyd_cli.bench.summary import as_json
@@ -20,6 +21,7 @@ from glyd_cli.sources import STDIN, open_source
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import glyd
     from glyd_cli.arguments import Options
     from glyd_cli.bench.codecs import Codec
     from glyd_cli.bench.measure import FileResult
@@ -47,15 +49,25 @@ def bench_files(options: Options, reporter: Reporter) -> Exit:
         check_plot(options.plot)
     if not options.files and os.isatty(0):
         raise UsageError("-b needs a FILE to measure on")
+    with open_base(options.base) as base:
+        return _bench(options, reporter, base)
+
+
+def _bench(options: Options, reporter: Reporter, base: glyd.Base | None) -> Exit:
     threads = options.n_threads
-    codecs, missing = find_codecs(threads)
+    codecs, missing = find_codecs(threads, base)
     results: list[FileResult] = []
     is_terminal = os.isatty(1)
     width = shutil.get_terminal_size().columns if is_terminal else None
     for path in options.files or [STDIN]:
         try:
             result = measure_file(
-                path, codecs, seconds=options.seconds, limit=options.limit, on_step=_step(path, reporter)
+                path,
+                codecs,
+                seconds=options.seconds,
+                limit=options.limit,
+                memory=base is None,  # measured in processes of its own, which have no base
+                on_step=_step(path, reporter),
             )
         except MismatchError as error:
             reporter.error(path, str(error))
