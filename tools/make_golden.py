@@ -97,6 +97,38 @@ def model(size: int) -> bytes:
     return bytes(out) + sample(size - len(out), 7)
 
 
+def tables() -> Iterator[tuple[str, bytes]]:
+    """Return a table, objects, tuples, two tables of a dump and a log."""
+    rng = random.Random(9)  # noqa: S311 -- test data
+    rows = [
+        (i, rng.randrange(90), rng.choice(["north", "south"]), rng.randrange(9000), i // 7 % 24) for i in range(400)
+    ]
+    day = "2024-02-{:02} {:02}:{:02}:{:02}"
+    csv = [
+        f"{i},{a},{i + a},{w},{n / 8:.3f},{n / 4:g},{day.format(1 + i // 40, h, i % 60, a % 60)},{i % 97:05},"
+        f"{'NA' if a == 7 else h * 100 + i % 60},{w}{n}\n"
+        for i, a, w, n, h in rows
+    ]
+    yield "table", "".join(["i,a,b,w,x,y,t,p,c,s\n", *csv]).encode()
+    objects = [
+        f'{{"id": {i}, "at": "{day.format(3, h, i % 60, 0)}", "w": "{w}", "n": {n}'
+        + (', "tags": [1, 2]}\n' if i % 5 else "}\n")
+        for i, a, w, n, h in rows
+    ]
+    yield "objects", "".join(objects).encode()
+    tuples = [",".join(f"({i},'{w} {a}',{n})" for i, a, w, n, _ in rows[at : at + 50]) for at in range(0, 400, 50)]
+    yield "tuples", "".join(f"INSERT INTO t VALUES {t};\n" for t in tuples).encode()  # noqa: S608 -- test data
+    one = "".join(f"{i}\t{a}\t{w}\n" for i, a, w, _, _ in rows)
+    two = "".join(f"{n}\t{i}\n" for i, _, _, n, _ in rows)
+    yield "dump", f"COPY a FROM stdin;\n{one}\\.\n\nCOPY b FROM stdin;\n{two}\\.\n".encode()
+    lines = [
+        f"Feb {1 + i // 80:2} {h:02}:{i % 60:02}:00 host app[{a % 3}]: "
+        + (f"took {n / 10} ms\n" if a % 2 else f'read "{w}{a}" = {n}\n')
+        for i, a, w, n, h in rows
+    ]
+    yield "log", "".join(lines).encode()
+
+
 def encoded() -> Iterator[tuple[str, bytes]]:
     """Return frames that the library writes."""
     import glyd  # noqa: PLC0415 -- the other parts do without
@@ -114,6 +146,9 @@ def encoded() -> Iterator[tuple[str, bytes]]:
         writer = glyd.Compressor(level)
         data = writer.compress(sample(2500, 5)) + writer.compress(sample(2500, 6)) + writer.flush()
         yield f"encoded/{level}-size-unknown.glyd", data
+    for name, content in tables():
+        yield f"encoded/records-{name}-default.glyd", glyd.compress(content, "default", records=True)
+        yield f"encoded/records-{name}-max.glyd", glyd.compress(content, "max", records=True)
 
 
 def line(name: str, data: bytes) -> str:
