@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BUSL-1.1
 import json
 import os
+import random
+import struct
 
 import glyd as codec
 
@@ -36,6 +38,27 @@ def test_json_and_info(glyd, tmp_path, text, big):
     assert f"{len(big)} bytes in" in text
 
 
+def test_models_and_kinds_of_segments(glyd, tmp_path):
+    """Numbers of a model are split into fields, unless that is not wanted; --info says what became of them."""
+    rng = random.Random(1)
+    numbers = b"".join(struct.pack("<f", rng.gauss(0, 0.02))[2:] for _ in range(60_000))
+    header = b'{"w":{"dtype":"BF16","shape":[60000],"data_offsets":[0,120000]}}'
+    model = len(header).to_bytes(8, "little") + header + numbers
+    for size in (30_000, len(model)):  # in one piece, and as a stream
+        (tmp_path / "m").write_bytes(model[:size])
+        glyd("-f", "m", "-o", "with.glyd")
+        glyd("-f", "--no-weights", "m", "-o", "without.glyd")
+        for name, kind in (("with.glyd", "weights"), ("without.glyd", "raw")):
+            glyd("-f", "-d", name, "-o", "back")
+            assert (tmp_path / "back").read_bytes() == model[:size]
+            stored = (tmp_path / name).stat().st_size
+            assert (stored < 0.69 * size) == (kind == "weights")
+            (one,) = json.loads(glyd("--info", "--json", name).out)
+            assert one["kinds"].keys() == {kind}
+            assert one["kinds"][kind]["content_nbytes"] == size
+            assert f"  {kind}: 1 segments" in glyd("--info", name).out.decode()
+
+
 def test_standard_input(glyd, tmp_path, big):
     frame = codec.compress(big, "default")
     (tmp_path / "f.glyd").write_bytes(frame)
@@ -47,8 +70,6 @@ def test_standard_input(glyd, tmp_path, big):
 
 
 def test_skippable_frames(glyd, tmp_path, text):
-    import struct
-
     head = bytes.fromhex("9d474c53") + struct.pack("<IQ", 7, 5)
     # the check of the header is in the frame itself: let the codec tell what it expects
     frame = codec.compress(text)
