@@ -69,3 +69,34 @@ def test_a_transformers_that_glyd_does_not_know(run):
     done = run(code)
     assert done.returncode == 1
     assert "this is a model packed by glyd, and glyd-gpu cannot be imported" in done.stderr.strip().splitlines()[-1]
+
+
+HUB = """
+import sys
+import glyd, torch
+expected = torch.load(sys.argv[2])
+model = glyd.from_pretrained("glyd-tests/tiny", device="cpu", exact=True)
+with torch.no_grad():
+    assert torch.equal(model(expected["ids"]).logits, expected["logits"])
+print(type(model.lm_head).__name__)
+"""
+
+
+@pytest.mark.parametrize("form", ["packed", "plain"])
+def test_from_the_cache_of_the_hub(run, checkpoint, tmp_path, form):
+    """A name of the hub, offline: files are links into the cache, and nothing there is changed."""
+    cache = tmp_path / "hub" / "models--glyd-tests--tiny"
+    snapshot = cache / "snapshots" / ("a" * 40)
+    for folder in (snapshot, cache / "blobs", cache / "refs"):
+        folder.mkdir(parents=True)
+    (cache / "refs" / "main").write_text("a" * 40)
+    for path in getattr(checkpoint("qwen3-tied"), form).iterdir():
+        if path.name == "glyd.json":
+            continue  # transformers does not fetch it
+        (cache / "blobs" / path.name).write_bytes(path.read_bytes())
+        (snapshot / path.name).symlink_to(cache / "blobs" / path.name)
+    before = {path: path.read_bytes() for path in cache.rglob("*") if path.is_file()}
+    done = run(HUB, HF_HUB_CACHE=str(tmp_path / "hub"), HF_HUB_OFFLINE="1")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "PackedLinear"
+    assert {path: path.read_bytes() for path in before} == before

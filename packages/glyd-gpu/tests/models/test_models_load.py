@@ -137,6 +137,21 @@ def test_sharded(checkpoint, tmp_path):
         assert torch.equal(made.compute(model), made.logits)
 
 
+def test_an_encoder(tmp_path):
+    """No language model: the class that the checkpoint names."""
+    sizes = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 256}
+    model = transformers.BertModel(transformers.BertConfig(**sizes, vocab_size=500)).to(torch.bfloat16)
+    model.save_pretrained(tmp_path / "plain")
+    glyd_codec.pack_model(tmp_path / "plain", tmp_path / "packed")
+    ids = torch.randint(0, 500, (2, 9))
+    with torch.no_grad():
+        expected = transformers.AutoModel.from_pretrained(tmp_path / "plain")(ids).last_hidden_state
+        for path in ("packed", "plain"):
+            found = glyd_gpu.from_pretrained(tmp_path / path, device="cpu", exact=True)
+            assert type(found) is transformers.BertModel
+            assert torch.equal(found(ids).last_hidden_state, expected)
+
+
 MEMORY = """
 import os, sys, threading, time
 import torch, transformers
