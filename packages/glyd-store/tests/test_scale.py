@@ -15,7 +15,7 @@ import pytest
 from glyd_store import Store
 
 IS_SOAK = "GLYD_STORE_SOAK_S" in os.environ
-N_OBJECTS = 100_000 if IS_SOAK else 20_000
+N_OBJECTS = 100_000 if IS_SOAK else 5_000
 
 
 def test_many_objects(tmp_path):
@@ -71,8 +71,8 @@ def test_many_objects(tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_DATA to count anonymous memory, as Linux does")
 def test_object_larger_than_memory(tmp_path):
     """An object, and a version of it that is stored against it, of more bytes than may be allocated."""
-    size = (1500 if IS_SOAK else 700) << 20
-    limit = (700 if IS_SOAK else 500) << 20
+    size = (1500 if IS_SOAK else 600) << 20
+    limit = (700 if IS_SOAK else 400) << 20
     code = (
         "import random, resource, sys, hashlib\n"
         "size, limit = int(sys.argv[2]), int(sys.argv[3])\n"

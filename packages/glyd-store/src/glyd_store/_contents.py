@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import tempfile
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
@@ -206,6 +205,8 @@ def decode_base(file: BinaryIO, row: Row, below: glyd.Base | None, stack: ExitSt
     if row.size <= _SPOOL_MEMORY_NBYTES:
         data = glyd.decompress(file.read(), base=below, max_size=row.size, threads=threads)
         return stack.enter_context(glyd.Base(data))
+    import tempfile  # noqa: PLC0415 - costs 10 ms
+
     spool = stack.enter_context(tempfile.TemporaryFile())
     with glyd.open(file, base=below, threads=threads) as frame:
         while piece := frame.read(_BASE_PIECE_NBYTES):

@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
 import sqlite3
 import threading
 import time
@@ -299,7 +298,7 @@ class Core:
 
     def _create_store(self) -> str:
         self.backend.prepare()
-        store = secrets.token_hex(16)
+        store = os.urandom(16).hex()
         staged = self.backend.stage()
         try:
             write_all(staged.file, json.dumps({"format": FORMAT, "id": store}).encode() + b"\n")

@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from concurrent.futures import Future
+    from concurrent.futures import Future, ThreadPoolExecutor
     from types import TracebackType
     from typing import BinaryIO
 
@@ -58,6 +57,8 @@ class Hasher:
             self._hash.update(piece)
             return
         if self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - costs 15 ms
+
             self._pool = ThreadPoolExecutor(1, "glyd-store-hash")
         self._wait()
         self._pending = self._pool.submit(self._hash.update, piece)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING
 
@@ -31,7 +30,7 @@ class LocalStaged:
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
-        self._name: str | None = f"tmp/{secrets.token_hex(8)}"
+        self._name: str | None = f"tmp/{os.urandom(8).hex()}"
         self.file: BinaryIO = disk.create(self._name)
 
     def publish(self, key: str, *, exclusive: bool = False) -> None:

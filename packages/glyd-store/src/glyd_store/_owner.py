@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -56,7 +55,7 @@ def _start_of(pid: int) -> str:
 def current_owner() -> Owner:
     """Return this process as an owner."""
     pid = os.getpid()
-    return Owner(socket.gethostname(), _read("/proc/sys/kernel/random/boot_id"), pid, _start_of(pid))
+    return Owner(os.uname().nodename, _read("/proc/sys/kernel/random/boot_id"), pid, _start_of(pid))
 
 
 def parse_owner(text: bytes) -> Owner | None:

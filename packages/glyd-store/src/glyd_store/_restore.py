@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 from typing import TYPE_CHECKING
 
 from glyd_store._contents import find_content, read_content
@@ -35,7 +34,7 @@ def content_of(core: Core, info: ObjectInfo) -> Row:
 def write_object(core: Core, info: ObjectInfo, path: str) -> None:
     """Write the content of an object to a file, which appears under its name when it is whole and checked."""
     folder, name = os.path.split(path)
-    temporary = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(4)}.tmp")
+    temporary = os.path.join(folder, f".{name[:100]}.{os.urandom(4).hex()}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
     fd = os.open(temporary, flags, 0o666)
     try:

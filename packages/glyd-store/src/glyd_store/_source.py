@@ -7,7 +7,6 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import tempfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
@@ -114,6 +113,8 @@ def _from_file(file: BinaryIO, name: str) -> Iterator[Source]:
     if start is not None:
         yield Source(file, start, name)
         return
+    import tempfile  # noqa: PLC0415 - costs 10 ms
+
     with tempfile.SpooledTemporaryFile(_SPOOL_MEMORY_NBYTES) as spool:
         while chunk := file.read(CHUNK_NBYTES):
             spool.write(chunk)

@@ -7,9 +7,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
@@ -17,7 +15,6 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 from glyd_store._errors import IntegrityError, StoreError
 from glyd_store._store import Store
 from glyd_store.cli._arguments import UsageError, build_parser
-from glyd_store.cli._audit import audit
 from glyd_store.cli._errors import Exit, describe, shown
 from glyd_store.cli._report import as_json, print_facts, print_objects, progress, size_text
 
@@ -34,6 +31,8 @@ _READ_ONLY = {"get", "list", "versions", "find", "stats", "du", "restore"}
 def run(options: argparse.Namespace, prog: str) -> int:
     """Do what the command line says; return the exit code."""
     if options.verb == "audit":
+        from glyd_store.cli._audit import audit  # noqa: PLC0415 - rarely needed
+
         return audit(options)
     if options.verb == "completion":
         return _completion(options, prog)
@@ -108,6 +107,8 @@ def _told(options: argparse.Namespace, info: ObjectInfo) -> None:
 
 
 def _spool(source: BinaryIO) -> BinaryIO:
+    import tempfile  # noqa: PLC0415 - costs 10 ms
+
     spool = cast("BinaryIO", tempfile.TemporaryFile())
     try:
         while chunk := source.read(1 << 20):
@@ -128,6 +129,8 @@ def _put_stdin(store: Store, options: argparse.Namespace, tags: dict[str, str]) 
 
 def _put_command(store: Store, options: argparse.Namespace, tags: dict[str, str]) -> ObjectInfo:
     """Store what a command prints, unless it fails: half a dump is no dump."""
+    import subprocess  # noqa: PLC0415 - costs 10 ms
+
     # in a group of its own, to end all of it when we are stopped
     process = subprocess.Popen(options.command, shell=True, stdout=subprocess.PIPE, start_new_session=True)  # noqa: S602
     assert process.stdout is not None  # noqa: S101 - for mypy
