@@ -18,12 +18,17 @@ if TYPE_CHECKING:
 GROUP = 8
 """Members of a family between two that are based on its root."""
 
+_FIRST = (0, 0, 1, 2, 3, 2, 5, 5)
+"""Bases in the first group, where the root is near: distances sum up to 10, by halving to 12."""
+
 ALIKE_MIN = 0.03
 """Share of common places from which a delta is tried without a look at samples."""
 
 
 def base_member(number: int) -> int:
     """Return the member that member ``number`` of a family is based on."""
+    if number < GROUP:
+        return _FIRST[number]
     if number % GROUP == 0:
         return 0
     return number & (number - 1)
