@@ -127,8 +127,28 @@ class Glyd(Tool):
         return sum(size_of(self.store / name) for name in ("journal", "streams"))
 
 
+ALL = """
+import sys, pathlib
+from glyd_store import Store
+verb, where, *paths = sys.argv[1:]
+store = Store(where, level="max", threads=1)
+for i, path in enumerate(paths):
+    store.put("v", pathlib.Path(path)) if verb == "put" else store.get_into(i + 1, pathlib.Path(path))
+"""
+
+
+class GlydOnce(Glyd):
+    """All versions by one process, as a program does that uses the library."""
+
+    def put_all(self, versions):
+        run(sys.executable, "-c", ALL, "put", str(self.store), *map(str, versions))
+
+    def get_all(self, outs):
+        run(sys.executable, "-c", ALL, "get", str(self.store), *map(str, outs))
+
+
 TOOLS = {"zstd -3 alone": ZstdAlone, "zstd -3 patch chain": Zstd, "zstd -19 patch chain": Zstd19,
-         "xdelta3 -9 lzma chain": Xdelta, "borg zstd 9": Borg, "restic max": Restic, "glyd-store max": Glyd}  # fmt: skip
+         "xdelta3 -9 lzma chain": Xdelta, "borg zstd 9": Borg, "restic max": Restic, "glyd-store max": Glyd, "glyd-store max, all at once": GlydOnce}  # fmt: skip
 
 
 def measure(name, versions, folder):
@@ -136,20 +156,26 @@ def measure(name, versions, folder):
     tool.setup()
     start = cpu()
     before = None
-    for i, path in enumerate(versions):
-        tool.put(i, path, before)
-        before = path
+    if isinstance(tool, GlydOnce):
+        tool.put_all(versions)
+    else:
+        for i, path in enumerate(versions):
+            tool.put(i, path, before)
+            before = path
     put = cpu() - start
+    outs = [folder / f"out{i}" for i in range(len(versions))]
     start = cpu()
     before = None
-    for i, path in enumerate(versions):
-        out = folder / f"out{i}"
-        tool.get(i, out, before)
+    if isinstance(tool, GlydOnce):
+        tool.get_all(outs)
+    else:
+        for i, out in enumerate(outs):
+            tool.get(i, out, before)
+            before = out
+    get = cpu() - start
+    for out, path in zip(outs, versions, strict=True):
         assert same(out, path), (name, path)
-        if before:
-            before.unlink()
-        before = out
-    return {"bytes": tool.stored(), "put_s": put, "get_s": cpu() - start}
+    return {"bytes": tool.stored(), "put_s": put, "get_s": get}
 
 
 def same(one, other):
@@ -160,7 +186,7 @@ def same(one, other):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("series", nargs="+", type=Path)
-    parser.add_argument("--tools", default=",".join(TOOLS))
+    parser.add_argument("--tools", default="|".join(TOOLS))
     parser.add_argument("--json", type=Path)
     parser.add_argument("--temporary", type=Path)
     options = parser.parse_args()
@@ -170,7 +196,7 @@ def main():
         total = sum(p.stat().st_size for p in versions)
         print(f"\n{series.name}: {len(versions)} versions, {total / 1e6:.1f} MB\n")
         print("| tool | bytes | put MB/s | get MB/s |\n| --- | ---: | ---: | ---: |")
-        for name in options.tools.split(","):
+        for name in options.tools.split("|"):
             with tempfile.TemporaryDirectory(dir=options.temporary) as folder:
                 found = measure(name, versions, Path(folder))
             results.setdefault(series.name, {"total": total})[name] = found

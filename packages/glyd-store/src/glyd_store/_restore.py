@@ -31,7 +31,7 @@ def content_of(core: Core, info: ObjectInfo) -> Row:
     return row
 
 
-def write_object(core: Core, info: ObjectInfo, path: str) -> None:
+def write_object(core: Core, info: ObjectInfo, path: str, threads: int = 0) -> None:
     """Write the content of an object to a file, which appears under its name when it is whole and checked."""
     folder, name = os.path.split(path)
     temporary = os.path.join(folder, f".{name[:100]}.{os.urandom(4).hex()}.tmp")
@@ -39,7 +39,7 @@ def write_object(core: Core, info: ObjectInfo, path: str) -> None:
     fd = os.open(temporary, flags, 0o666)
     try:
         with os.fdopen(fd, "wb", buffering=0) as file:
-            read_content(core, content_of(core, info), lambda piece: write_all(file, piece))
+            read_content(core, content_of(core, info), lambda piece: write_all(file, piece), threads)
         when = int(info.time.timestamp() * 1e9)
         with contextlib.suppress(OSError, OverflowError):  # a clock that was far off
             os.utime(temporary, ns=(when, when))
@@ -55,6 +55,7 @@ def restore(
     out: str,
     before_ns: int | None,
     failed: Callable[[ObjectInfo, IntegrityError], None] | None = None,
+    threads: int = 0,
 ) -> Iterator[tuple[ObjectInfo, str]]:
     """Write the newest version of each name below a folder; yield what was written where.
 
@@ -68,6 +69,8 @@ def restore(
         The moment; None: now.
     failed
         Told of objects that cannot be read; None: the first of them ends it.
+    threads
+        As for `glyd.open`.
     """
     if os.path.islink(out):
         raise StoreError(f"{out} is a symbolic link: give a folder")
@@ -84,7 +87,7 @@ def restore(
         path = os.path.join(out, relative)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         try:
-            write_object(core, info, path)
+            write_object(core, info, path, threads)
         except IntegrityError as error:
             if failed is None:
                 raise

@@ -192,7 +192,7 @@ class Store:
         """
         if isinstance(out, os.PathLike):
             info = self.info(ref)
-            self._again(lambda: write_object(self._core, self.info(info), os.fspath(out)))
+            self._again(lambda: write_object(self._core, self.info(info), os.fspath(out), self.threads))
             return info
         info = self.info(ref)
         n_written = 0
@@ -361,7 +361,7 @@ class Store:
         tuple
             What was written, and its path.
         """
-        yield from restore(self._core, os.fspath(out), None if at is None else infos.to_ns(at), failed)
+        yield from restore(self._core, os.fspath(out), None if at is None else infos.to_ns(at), failed, self.threads)
 
     @contextmanager
     def writing(self) -> Iterator[None]:
