@@ -21,6 +21,7 @@ from glyd_store import Store
 store, seed = Store(sys.argv[1], level="turbo", threads=1), int(sys.argv[2])
 rng = random.Random(seed)
 base = random.Random(1).randbytes(300_000)
+store.put("first", b"first %d" % seed)
 say = lambda *words: print(*words, flush=True)
 n = 0
 while True:

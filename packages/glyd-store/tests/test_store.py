@@ -284,6 +284,19 @@ def test_packs(store):
     assert sum(1 for _ in store.list()) == 100
 
 
+def test_dead_contents_of_an_entry_that_lives_on(store):
+    """An entry stays for an object whose content another entry states, when its own contents are gone."""
+    list(store.put_many([("a", b"one"), ("b", b"two")]))
+    ids = [info.id for info in store.put_many([("c", b"three"), ("d", b"one")])]
+    store.delete(ids[:1])
+    store.compact()
+    assert store.check(decode=True).ok
+    assert store.rebuild() == []
+    assert store.check(decode=True).ok
+    assert store.get(ids[1]) == b"one"
+    assert store.get(store.put("e", b"three")) == b"three"
+
+
 def test_waiting_objects_become_a_pack(store):
     for i in range(1100):
         store.put(f"n{i}", b"number %d\n" % i * 3)

@@ -297,6 +297,14 @@ class Index:
             do("DELETE FROM entry WHERE seq = ?", (seq,))
             do("INSERT OR REPLACE INTO leftover VALUES(?, ?)", (entry_key(seq), entry.seq))
         for stream in entry.drop_streams:
+            # contents that nobody needs, of an entry that states objects with other contents and so remains
+            left = do("SELECT id FROM content WHERE stream = ?", (stream,)).fetchall()
+            self.db.executemany("DELETE FROM fingerprint WHERE content = ?", left)
+            self.db.executemany(
+                "UPDATE content SET kind = 'missing', stream = NULL, base = NULL, family = NULL, member = NULL"
+                " WHERE id = ?",
+                left,
+            )
             do("DELETE FROM stream WHERE id = ?", (stream,))
             do("DELETE FROM verified WHERE stream = ?", (stream,))
             do("DELETE FROM damage WHERE key = ?", (stream_key(stream),))
