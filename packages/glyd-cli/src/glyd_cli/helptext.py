@@ -24,7 +24,7 @@ LEVELS
   -9, --max          fewest bytes: for what is read more often than written
       --long         with --max: find repeats up to 128 MiB apart; each thread
                      then takes several hundred MiB
-  -r, --records      with any level: store tables and logs (CSV, JSON lines, SQL,
+  -r, --records      with any level: store tables and logs (CSV, JSON, SQL,
                      lines of text) as columns where that takes fewer bytes
 
       --base OLD     with any level: store only what OLD, an older version of any
@@ -93,7 +93,7 @@ MODELS
   fit says what MODEL takes as bf16 and packed, and which GPUs it fits with how
   much context, from its configuration and the headers of its weight files: a
   directory, a name on the hub, or a URL. Nothing else is downloaded. --json
-      --gpu GPU      H100, "RTX 4090", 48GB, 80GiB … instead of common ones
+      --gpu GPU      H100, "RTX 4090", 48GB, 80GiB ... instead of common ones
       --context N    tokens of one sequence (8192, or what the model has)
 
 FILES AND SAFETY
