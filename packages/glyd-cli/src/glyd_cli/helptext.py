@@ -27,8 +27,8 @@ LEVELS
   -r, --records      with any level: store tables and logs (CSV, JSON, SQL,
                      lines of text) as columns where that takes fewer bytes
 
-      --base OLD     with any level: store only what OLD, an older version of any
-                     size, does not have. Reading (-d, --test) needs the same
+      --base OLD     with any level: store only what OLD, an older version of
+                     any size, does not have. Reading (-d, --test) needs the same
                      OLD again: a file, a pipe, or - for standard input
 
   Every level is read by every glyd, without any option but --base, in
