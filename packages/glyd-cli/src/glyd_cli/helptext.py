@@ -28,8 +28,8 @@ LEVELS
                      lines of text) as columns where that takes fewer bytes
 
       --base OLD     with any level: store only what OLD, an older version of
-                     any size, does not have. Reading (-d, --test) needs the same
-                     OLD again: a file, a pipe, or - for standard input
+                     any size, does not have. Reading (-d, --test) needs the
+                     same OLD again: a file, a pipe, or - for standard input
 
   Every level is read by every glyd, without any option but --base, in
   parallel, and from any offset. The same input and level give the same bytes on
