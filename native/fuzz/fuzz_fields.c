@@ -15,7 +15,7 @@
 static void decode(const uint8_t *data, size_t size, size_t len) {
   static uint8_t older[CONTENT_MAX / 2]; /* differences to it are read as well */
   glyd_base *base;
-  FUZZ_CHECK(glyd_base_create(&base, older, sizeof older, NULL) == GLYD_OK);
+  FUZZ_CHECK(glyd_base_create(&base, older, sizeof older, 0, NULL) == GLYD_OK);
   static _Alignas(64) uint8_t workspace[1 << 20];
   FUZZ_CHECK(glyd_segment_weights_decode_workspace() <= sizeof workspace);
   /* Exact memory of its own on both sides: a sanitizer sees every byte too far. */

@@ -440,7 +440,7 @@ static void test_against_base(void) {
       train(content + new_head, numbers, width, width == 2 ? 3 : 12, 2);
       const size_t len = new_head + numbers;
       glyd_base *base;
-      CHECK(glyd_base_create(&base, older, head + numbers, NULL) == GLYD_OK && glyd_base_index(base) == GLYD_OK);
+      CHECK(glyd_base_create(&base, older, head + numbers, 0, NULL) == GLYD_OK && glyd_base_index(base) == GLYD_OK);
       glyd_params params;
       glyd_params_init(&params, GLYD_LEVEL_TURBO + more);
       params.base = base;
@@ -476,7 +476,7 @@ static void test_against_base(void) {
 static void test_wrong_places(void) {
   static const uint8_t bytes[8] = "abcdefgh";
   glyd_base *base;
-  CHECK(glyd_base_create(&base, bytes, sizeof bytes, NULL) == GLYD_OK);
+  CHECK(glyd_base_create(&base, bytes, sizeof bytes, 0, NULL) == GLYD_OK);
   for (uint8_t place = 0; place < 10; place++) {
     const uint8_t payload[] = {GLYD_PIECE_DIFFERENCE, 4, 8, place, 2, 1, 8, 2, 2, 0, 0};
     uint8_t out[4];

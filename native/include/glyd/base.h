@@ -22,8 +22,10 @@ extern "C" {
 #define GLYD_BASE_ID_SIZE 16 /* XXH3-128, seed 0, in its canonical order: what xxh128sum prints */
 
 /* Make a base of size bytes at data (NULL when size is 0) and hash it. allocator
- * (NULL: malloc and free) is kept. Errors: PARAMETER, MEMORY. */
-GLYD_API glyd_status glyd_base_create(glyd_base **base, const void *data, uint64_t size,
+ * (NULL: malloc and free) is kept. is_mapped 1: data is a read-only mapping of a
+ * file, whose pages are given back to the system as they have been used, so that
+ * a base of any size takes little memory. Errors: PARAMETER, MEMORY. */
+GLYD_API glyd_status glyd_base_create(glyd_base **base, const void *data, uint64_t size, int is_mapped,
                                       const glyd_allocator *allocator);
 GLYD_API void glyd_base_free(glyd_base *base); /* base may be NULL */
 

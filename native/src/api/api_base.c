@@ -6,8 +6,9 @@
 #include "base/base_source.h"
 #include "common/mem.h"
 
-glyd_status glyd_base_create(glyd_base **base, const void *data, uint64_t size, const glyd_allocator *allocator) {
-  return glyd_base_source_create(base, data, size, allocator);
+glyd_status glyd_base_create(glyd_base **base, const void *data, uint64_t size, int is_mapped,
+                             const glyd_allocator *allocator) {
+  return glyd_base_source_create(base, data, size, is_mapped, allocator);
 }
 
 void glyd_base_free(glyd_base *base) { glyd_base_source_free(base); }

@@ -70,6 +70,8 @@ static void build(const glyd_base *base, uint32_t *map, const map_shape *s) {
       while (k < WAYS && bucket[k] != 0) k++;
       if (k < WAYS) bucket[k] = entry;
     }
+    if (i % (GLYD_BASE_PIECE / block) == 0 && i > 0 && i < blocks)
+      glyd_base_source_release(base, i * block - GLYD_BASE_PIECE, i * block);
     if (i < blocks) {
       const uint64_t h = hash_block(base->data + i * block);
       hashes[i % RING] = h;

@@ -324,13 +324,18 @@ static glyd_hash128 hash128_17_240(const uint8_t *in, size_t len) {
   return (glyd_hash128){avalanche_xxh3(h.low + h.high), 0 - avalanche_xxh3(high)};
 }
 
+glyd_hash128 glyd_checksum_pass_end_128(glyd_checksum_pass *pass) {
+  const size_t len = pass->len;
+  if (len <= 16) return hash128_0_16(pass->data, len);
+  if (len <= 240) return hash128_17_240(pass->data, len);
+  finish_lanes(pass);
+  return merge_128(pass->acc, len);
+}
+
 glyd_hash128 glyd_checksum_xxh3_128(unsigned cpu, const void *data, size_t len) {
-  if (len <= 16) return hash128_0_16(data, len);
-  if (len <= 240) return hash128_17_240(data, len);
   glyd_checksum_pass pass;
   glyd_checksum_pass_begin(&pass, cpu, data, len);
-  finish_lanes(&pass);
-  return merge_128(pass.acc, len);
+  return glyd_checksum_pass_end_128(&pass);
 }
 
 uint64_t glyd_checksum_xxh3(unsigned cpu, const void *data, size_t len) {

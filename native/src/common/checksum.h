@@ -41,6 +41,7 @@ void glyd_checksum_pass_copy(glyd_checksum_pass *pass, void *out, const void *in
 
 /* The hash, once all of data is final. */
 uint64_t glyd_checksum_pass_end(glyd_checksum_pass *pass);
+glyd_hash128 glyd_checksum_pass_end_128(glyd_checksum_pass *pass);
 
 #define GLYD_CHECKSUM_BUFFER 256 /* four stripes: 240 bytes must fit, and be told from more */
 

@@ -97,6 +97,7 @@ static glyd_status encode_payload(const glyd_plan *plan, void *workspace, uint64
     *kind = GLYD_KIND_BASE;
     const glyd_status status =
         glyd_segment_base_encode(&plan->lz, workspace, plan->base, in, len, payload, len - 1, size);
+    glyd_base_source_release_all(plan->base);
     if (status != GLYD_OK && status != GLYD_E_BUFFER) return status;
     if (status == GLYD_OK && *size > 0 && (weights_size == 0 || *size < weights_size)) return GLYD_OK;
   }

@@ -57,5 +57,6 @@ glyd_status glyd_segment_base_decode(unsigned cpu, void *workspace, const glyd_b
     glyd_base_source_copy(base, copies[i].position, out + end, length);
     end -= gap;
   }
+  glyd_base_source_release_all(base);
   return GLYD_OK;
 }

@@ -58,10 +58,10 @@ class Base:
     def __init__(self, source: ReadableBuffer | Path | IO[bytes]) -> None:
         self._lock = threading.Lock()
         self._is_indexed = False
-        memory = _load(source)
+        memory, is_mapped = _load(source)
         self._nbytes = len(memory)
         holder = ffi.new("glyd_base **")
-        status = lib.glyd_base_create(holder, memory, self._nbytes, ffi.NULL)
+        status = lib.glyd_base_create(holder, memory, self._nbytes, is_mapped, ffi.NULL)
         if status != lib.GLYD_OK:
             raise status_error(status)
 
@@ -129,16 +129,17 @@ def native_base(base: BaseLike | None, *, for_writing: bool = False) -> Any:
     return (base if isinstance(base, Base) else Base(base)).native(for_writing=for_writing)
 
 
-def _load(source: ReadableBuffer | Path | IO[bytes]) -> Any:
+def _load(source: ReadableBuffer | Path | IO[bytes]) -> tuple[Any, bool]:
+    """Return the content as native memory, and whether that is a file mapped here."""
     if is_path(source):
         with builtins.open(source, "rb", buffering=0) as file:  # type: ignore[arg-type]  # noqa: PTH123
             return _load_file(file)
     if hasattr(source, "read"):
         return _load_file(source)  # type: ignore[arg-type]
-    return borrow(source)  # type: ignore[arg-type]
+    return borrow(source), False  # type: ignore[arg-type]
 
 
-def _load_file(file: IO[bytes]) -> Any:
+def _load_file(file: IO[bytes]) -> tuple[Any, bool]:
     """Map a file of the system, from its current place on; read what cannot be mapped."""
     try:
         descriptor = file.fileno()
@@ -152,8 +153,8 @@ def _load_file(file: IO[bytes]) -> Any:
         except (OSError, ValueError):
             pass  # it can still be read
         else:
-            return borrow(memoryview(mapped)[start:])
+            return borrow(memoryview(mapped)[start:]), True
     data = file.read()
     if data is None:
         raise BlockingIOError("the base has no data now: glyd reads blocking sources only")
-    return borrow(data)
+    return borrow(data), False
