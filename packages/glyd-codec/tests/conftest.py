@@ -9,11 +9,15 @@ import io
 import json
 import random
 import struct
+import sys
+from pathlib import Path
 
 import pytest
 
 import glyd
 from glyd_codec._native import ffi, lib  # noqa: TID251  to make frames that no writer makes
+
+sys.path.insert(0, str(Path(__file__).parent))  # tables that several test modules import, wherever pytest runs
 
 WORDS = (
     b"frame segment block plane literal match offset window level index trailer header check of the a in to is "
