@@ -38,13 +38,14 @@ class Group:
     tensors
         The packed form of each on its own.
     kept
-        Input and result of the last product and the number of layers that have used it; None when all have.
+        Input and result of the last product, the layers that have used it as bits, and the input's version;
+        None when all have.
     """
 
     members: list[MergedLinear]
     first_rows: list[int]
     tensors: list[PackedTensor]
-    kept: tuple[torch.Tensor, torch.Tensor, int] | None = None
+    kept: tuple[torch.Tensor, torch.Tensor, int, int] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"kept": None}
@@ -59,12 +60,13 @@ class MergedLinear(PackedLinear):
     def forward(self, input: torch.Tensor) -> torch.Tensor:  # noqa: A002 - as torch names it
         """Return input · Wᵀ + bias, from the product of the whole group."""
         group = self.glyd_group
-        kept = group.kept
-        if kept is not None and kept[0] is input:
-            y, used = kept[1], kept[2] + 1
+        kept, mine, version = group.kept, 1 << self.glyd_place, _version(input)
+        # a layer that comes back wants a new product: whoever calls may have written to the same tensor
+        if kept is not None and kept[0] is input and not kept[2] & mine and kept[3] == version:
+            y, used = kept[1], kept[2] | mine
         else:
-            y, used = self._product(input, self.bias is not None), 1
-        group.kept = None if used == len(group.members) else (input, y, used)
+            y, used = self._product(input, self.bias is not None), mine
+        group.kept = None if used == (1 << len(group.members)) - 1 else (input, y, used, version)
         first = group.first_rows[self.glyd_place]
         return y.narrow(-1, first, self.out_features)
 
@@ -120,6 +122,13 @@ class MergedLinear(PackedLinear):
         """Drop what only packed modules have."""
         super().forget()
         del self.__dict__["glyd_group"], self.__dict__["glyd_place"]
+
+
+def _version(x: torch.Tensor) -> int:
+    """Return what changes when a tensor is written to, where torch counts that."""
+    if torch.compiler.is_compiling() or x.is_inference():
+        return 0
+    return int(x._version)
 
 
 def _new_merged() -> MergedLinear:

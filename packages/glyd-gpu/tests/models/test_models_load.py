@@ -81,6 +81,22 @@ def test_merged(checkpoint, name):
         torch.testing.assert_close(getattr(attention, layer)(value), expected, rtol=0.02, atol=0.02)
 
 
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_merged_layers_see_what_is_written_to_their_input(checkpoint, mode):
+    made = checkpoint("llama")
+    merged, apart = (
+        glyd_gpu.from_pretrained(made.packed, device="cpu", merge=merge).model.layers[0].self_attn
+        for merge in (True, False)
+    )
+    with mode():
+        x = torch.randn(3, 128, dtype=torch.bfloat16)
+        for layer in ("q_proj", "q_proj", "k_proj", "v_proj", "q_proj", "k_proj"):
+            torch.testing.assert_close(getattr(merged, layer)(x), getattr(apart, layer)(x), rtol=0.02, atol=0.02)
+            # torch counts no writes in inference mode: there only a layer that comes back is noticed
+            if mode is torch.no_grad or layer == "v_proj":
+                x.mul_(2)
+
+
 def test_no_bf16_matrix_stays(checkpoint):
     made = checkpoint("qwen3-tied")
     model = glyd_gpu.from_pretrained(made.packed, device="cpu")
