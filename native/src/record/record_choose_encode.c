@@ -391,7 +391,7 @@ static void put_order(glyd_record_source_table *t, uint8_t *done) {
   }
 }
 
-int glyd_record_choose(glyd_record_source_table *t, glyd_record_memory *memory) {
+int glyd_record_choose(glyd_record_source_table *t, int32_t *last, glyd_record_memory *memory) {
   const uint32_t K = t->n_columns;
   uint8_t *const before = memory->at;
   chooser h = {.t = t};
@@ -401,7 +401,7 @@ int glyd_record_choose(glyd_record_source_table *t, glyd_record_memory *memory) 
   if (h.n > t->n_rows) h.n = t->n_rows;
   h.from = (t->n_rows - h.n) / 2;
   h.cap_candidates = 8 * K * (K < 3 * NEAR ? 3 * NEAR : 3 * NEAR + 32) + 64;
-  h.last = glyd_record_memory_get(memory, GLYD_RECORD_KEYS_MAX, sizeof *h.last);
+  h.last = last;
   h.key = glyd_record_memory_get(memory, SAMPLE, sizeof *h.key);
   h.z = glyd_record_memory_get(memory, SAMPLE, sizeof *h.z);
   h.pair = glyd_record_memory_get(memory, HASH, sizeof *h.pair);
@@ -411,9 +411,7 @@ int glyd_record_choose(glyd_record_source_table *t, glyd_record_memory *memory) 
   h.best = glyd_record_memory_get(memory, K, sizeof *h.best);
   h.mark = glyd_record_memory_get(memory, K, 1);
   h.stack = glyd_record_memory_get(memory, K + 1, sizeof *h.stack);
-  if (!h.last || !h.key || !h.z || !h.pair || !h.order || !h.count || !h.candidates || !h.best || !h.mark || !h.stack)
-    return 0;
-  memset(h.last, 0, GLYD_RECORD_KEYS_MAX * sizeof *h.last);
+  if (!h.key || !h.z || !h.pair || !h.order || !h.count || !h.candidates || !h.best || !h.mark || !h.stack) return 0;
   if (h.n >= 64) {
     for (uint32_t c = 0; c < K; c++) propose_all(&h, (int)c);
     take_candidates(&h);

@@ -47,8 +47,9 @@ GLYD_INLINE glyd_record_span glyd_record_source_field(const glyd_record_source_t
 /* Find a type for every column and turn fields into values. 0: too little memory. */
 int glyd_record_type_columns(glyd_record_source_table *table, glyd_record_memory *memory);
 
-/* Choose how each column is predicted, and an order. 0: too little memory. */
-int glyd_record_choose(glyd_record_source_table *table, glyd_record_memory *memory);
+/* Choose how each column is predicted, and an order. last: GLYD_RECORD_KEYS_MAX
+ * zeros, which it leaves. 0: too little memory. */
+int glyd_record_choose(glyd_record_source_table *table, int32_t *last, glyd_record_memory *memory);
 
 /* log2(v) in 1/65536, v > 0; the same on every machine. */
 GLYD_INLINE uint32_t glyd_record_log2(uint32_t v) {

@@ -212,7 +212,7 @@ static void choose_slot(rebuild *b, const glyd_record_table *table, glyd_record_
                   ? GLYD_SLOT_TABLE
                   : GLYD_SLOT_COPY;
   } else {
-    const uint64_t most_entries = table->rows < 128 ? 256 : 2 * (uint64_t)table->rows;
+    const uint64_t most_entries = table->rows / 2; /* made once, and used more than once */
     const uint64_t size = (entries + c->exceptions + 4) * 64;
     f->slot = entries <= GLYD_RECORD_SLOT_TABLE && entries <= most_entries && size <= room ? GLYD_SLOT_TABLE
                                                                                            : GLYD_SLOT_FORMAT;

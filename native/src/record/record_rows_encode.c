@@ -201,6 +201,25 @@ static uint32_t count_shared(const glyd_record_rows *rows) {
 
 /* ---- refining ---- */
 
+typedef struct row_list {
+  const uint32_t *row;
+  uint32_t n;
+} row_list;
+
+/* The rows of each template. */
+static int list_rows(const glyd_record_rows *rows, row_list *lists) {
+  uint32_t *const row = glyd_record_memory_get(rows->memory, rows->n, sizeof *row);
+  uint32_t at[GLYD_RECORD_TEMPLATES_MAX + 1] = {0};
+  if (!row) return 0;
+  for (uint32_t r = 0; r < rows->n; r++) at[rows->which[r] + 1]++;
+  for (uint32_t t = 0; t < rows->n_templates; t++) {
+    lists[t] = (row_list){row + at[t], at[t + 1]};
+    at[t + 1] += at[t];
+  }
+  for (uint32_t r = 0; r < rows->n; r++) row[at[rows->which[r]]++] = r;
+  return 1;
+}
+
 static int is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
 
 /* Affixes stop where a number, a word or a date might begin. */
@@ -240,12 +259,11 @@ static uint32_t common_suffix(const glyd_record_rows *rows, const uint32_t *samp
   return len;
 }
 
-static uint32_t constant_len(const glyd_record_rows *rows, uint32_t t, uint32_t slot, glyd_record_span *value) {
+static uint32_t constant_len(const glyd_record_rows *rows, row_list list, uint32_t slot, glyd_record_span *value) {
   uint32_t found = 0;
   const uint8_t *p = NULL;
-  for (uint32_t r = 0; r < rows->n; r++) {
-    if (rows->which[r] != t) continue;
-    const glyd_record_span f = rows->fields[rows->first[r] + slot];
+  for (uint32_t i = 0; i < list.n; i++) {
+    const glyd_record_span f = rows->fields[rows->first[list.row[i]] + slot];
     if (!found) {
       *value = f;
       p = rows->in + f.at;
@@ -275,12 +293,11 @@ static int join(glyd_record_memory *memory, glyd_record_text_ref *to, const glyd
 #define REFINE_SAMPLE 512u
 
 /* Cut affixes off the slots of a template; rows that lack one are marked. */
-static int cut_affixes(glyd_record_rows *rows, uint32_t t, uint8_t *drop) {
+static int cut_affixes(glyd_record_rows *rows, uint32_t t, row_list list, uint8_t *drop) {
   glyd_record_template *const tm = &rows->templates[t];
-  uint32_t sample[REFINE_SAMPLE], n = 0, seen = 0;
-  const uint32_t step = tm->rows / REFINE_SAMPLE + 1;
-  for (uint32_t r = 0; r < rows->n && n < REFINE_SAMPLE; r++)
-    if (rows->which[r] == t && seen++ % step == 0) sample[n++] = r;
+  uint32_t sample[REFINE_SAMPLE], n = 0;
+  const uint32_t step = list.n / REFINE_SAMPLE + 1;
+  for (uint32_t i = 0; i < list.n && n < REFINE_SAMPLE; i += step) sample[n++] = list.row[i];
   if (n == 0) return 1;
   for (uint32_t slot = 0; slot < tm->n_slots; slot++) {
     const uint32_t prefix = common_prefix(rows, sample, n, slot);
@@ -289,16 +306,18 @@ static int cut_affixes(glyd_record_rows *rows, uint32_t t, uint8_t *drop) {
     const glyd_record_span a = rows->fields[rows->first[sample[0]] + slot];
     const uint8_t *const head = rows->in + a.at, *const tail = rows->in + a.at + a.len - suffix;
     uint32_t lacking = 0;
-    for (uint32_t r = 0; r < rows->n; r++) {
-      if (rows->which[r] != t || drop[r]) continue;
+    for (uint32_t i = 0; i < list.n; i++) {
+      const uint32_t r = list.row[i];
+      if (drop[r]) continue;
       const glyd_record_span f = rows->fields[rows->first[r] + slot];
       lacking += f.len < prefix + suffix || memcmp(rows->in + f.at, head, prefix) != 0 ||
                  memcmp(rows->in + f.at + f.len - suffix, tail, suffix) != 0;
     }
     /* a row that lacks it costs as much as thousands that are spared a slot */
     if (lacking * (rows->shape == GLYD_SHAPE_SQL && slot + 1 == tm->n_slots ? 16384u : 64u) > tm->rows) continue;
-    for (uint32_t r = 0; r < rows->n; r++) {
-      if (rows->which[r] != t || drop[r]) continue;
+    for (uint32_t i = 0; i < list.n; i++) {
+      const uint32_t r = list.row[i];
+      if (drop[r]) continue;
       glyd_record_span *const f = &rows->fields[rows->first[r] + slot];
       if (f->len < prefix + suffix || memcmp(rows->in + f->at, head, prefix) != 0 ||
           memcmp(rows->in + f->at + f->len - suffix, tail, suffix) != 0) {
@@ -317,13 +336,13 @@ static int cut_affixes(glyd_record_rows *rows, uint32_t t, uint8_t *drop) {
 }
 
 /* Slots that never vary become literal text; shared ones stay as they are. */
-static int cut_constants(glyd_record_rows *rows, uint32_t t, uint32_t from) {
+static int cut_constants(glyd_record_rows *rows, uint32_t t, row_list list, uint32_t from) {
   glyd_record_template *const tm = &rows->templates[t];
   uint8_t constant[GLYD_RECORD_SLOTS_MAX] = {0};
   glyd_record_span value[GLYD_RECORD_SLOTS_MAX];
   uint32_t found = 0;
   for (uint32_t slot = from; slot < tm->n_slots; slot++) {
-    constant[slot] = (uint8_t)constant_len(rows, t, slot, &value[slot]);
+    constant[slot] = (uint8_t)constant_len(rows, list, slot, &value[slot]);
     found += constant[slot];
   }
   if (found == 0) return 1;
@@ -337,9 +356,8 @@ static int cut_constants(glyd_record_rows *rows, uint32_t t, uint32_t from) {
         tm->literal[m], {rows->in + value[slot].at, value[slot].len}, tm->literal[slot + 1]};
     if (!join(rows->memory, &tm->literal[m], parts, 3)) return 0;
   }
-  for (uint32_t r = 0; r < rows->n; r++) {
-    if (rows->which[r] != t) continue;
-    glyd_record_span *const f = &rows->fields[rows->first[r]];
+  for (uint32_t i = 0; i < list.n; i++) {
+    glyd_record_span *const f = &rows->fields[rows->first[list.row[i]]];
     uint32_t k = 0;
     for (uint32_t slot = 0; slot < tm->n_slots; slot++)
       if (!constant[slot]) f[k++] = f[slot];
@@ -351,9 +369,11 @@ static int cut_constants(glyd_record_rows *rows, uint32_t t, uint32_t from) {
 int glyd_record_rows_refine(glyd_record_rows *rows) {
   uint8_t *const drop = glyd_record_memory_get(rows->memory, rows->n, 1);
   if (!drop) return 0;
+  row_list lists[GLYD_RECORD_TEMPLATES_MAX];
+  if (!list_rows(rows, lists)) return 0;
   memset(drop, 0, rows->n);
   for (uint32_t t = 0; t < rows->n_templates; t++)
-    if (!cut_affixes(rows, t, drop)) return 0;
+    if (!cut_affixes(rows, t, lists[t], drop)) return 0;
   const uint32_t n = rows->n, n_escapes = rows->n_escapes;
   glyd_record_escape *const old = glyd_record_memory_get(rows->memory, n_escapes, sizeof *old);
   if (!old) return 0;
@@ -378,8 +398,9 @@ int glyd_record_rows_refine(glyd_record_rows *rows) {
     if (!glyd_record_rows_escape(rows, rows->start[r], until - rows->start[r])) return 0;
   }
   rows->shared = count_shared(rows);
+  if (!list_rows(rows, lists)) return 0;
   for (uint32_t t = 0; t < rows->n_templates; t++)
-    if (!cut_constants(rows, t, rows->shared)) return 0;
+    if (!cut_constants(rows, t, lists[t], rows->shared)) return 0;
   return 1;
 }
 

@@ -145,7 +145,8 @@ int glyd_record_number_read(const glyd_record_column *c, const uint8_t *p, uint3
 static const char *const layouts[] = {"Y-m-dTH:M:S", "Y/m/dTH:M:S", "d/b/YTH:M:S", "b e H:M:S", "d/m/YTH:M:S",
                                       "m/d/YTH:M:S", "d.m.YTH:M:S", "YmdTH:M:S",   "Y-m-dTH:M", "Y-m-d",
                                       "Y/m/d",       "d/m/Y",       "m/d/Y",       "d.m.Y",     "H:M:S",
-                                      "d-b-YTH:M:S", "b d YTH:M:S", "d b YTH:M:S", "b d H:M:S"};
+                                      "d-b-YTH:M:S", "b d YTH:M:S", "d b YTH:M:S", "b d H:M:S", "Y/m/dTH:M",
+                                      "d/m/YTH:M",   "m/d/YTH:M",   "d.m.YTH:M",   "H:M"};
 
 static uint32_t find_field(glyd_record_date *date, uint32_t at, char field, const uint8_t *p, uint32_t n) {
   static const char letters[] = "YmbdeHMS";
@@ -169,7 +170,7 @@ static uint32_t find_field(glyd_record_date *date, uint32_t at, char field, cons
 }
 
 int glyd_record_date_find(glyd_record_date *date, const uint8_t *p, uint32_t n, unsigned variant) {
-  if (n < 8 || variant >= sizeof layouts / sizeof *layouts) return 0;
+  if (n < 5 || variant >= sizeof layouts / sizeof *layouts) return 0;
   uint32_t at = 0;
   for (const char *l = layouts[variant]; *l; l++) {
     const uint32_t size = find_field(date, at, *l, p + at, n - at);

@@ -48,7 +48,7 @@ static int sample_dates(const glyd_record_source_table *t, glyd_record_source *s
   unsigned best = 0;
   glyd_record_date found = {0};
   uint32_t seen = 0;
-  for (unsigned variant = 0; variant < 24 && best * 10 < SAMPLE * 9; variant++) {
+  for (unsigned variant = 0; variant < 32 && best * 10 < SAMPLE * 9; variant++) {
     glyd_record_date date = {0};
     int have = 0;
     for (uint32_t r = 0; r < t->n_rows && r < 16 * step && !have; r += step) {
