@@ -50,6 +50,8 @@ CREATE INDEX fingerprint_content ON fingerprint(content);
 CREATE TABLE entry(seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, time INTEGER NOT NULL, nbytes INTEGER NOT NULL);
 CREATE TABLE deletion(seq INTEGER NOT NULL, object INTEGER NOT NULL, PRIMARY KEY(seq, object)) WITHOUT ROWID;
 CREATE TABLE leftover(key TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE gone(stream BLOB NOT NULL, stated INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY(stream, stated, seq))
+    WITHOUT ROWID;
 CREATE TABLE damage(key TEXT PRIMARY KEY, what TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE verified(stream BLOB PRIMARY KEY, run INTEGER NOT NULL) WITHOUT ROWID;
 """
@@ -287,15 +289,6 @@ class Index:
 
     def _apply_drops(self, entry: Entry) -> None:
         do = self.db.execute
-        for seq in entry.drop_entries:
-            do("DELETE FROM object WHERE seq = ?", (seq,))
-            gone = do("SELECT id FROM content WHERE seq = ?", (seq,)).fetchall()
-            self.db.executemany("DELETE FROM fingerprint WHERE content = ?", gone)
-            self.db.executemany("DELETE FROM object WHERE content = ?", gone)  # deleted ones of other entries
-            self.db.executemany("DELETE FROM content WHERE id = ?", gone)
-            do("DELETE FROM deletion WHERE seq = ?", (seq,))
-            do("DELETE FROM entry WHERE seq = ?", (seq,))
-            do("INSERT OR REPLACE INTO leftover VALUES(?, ?)", (entry_key(seq), entry.seq))
         for stream in entry.drop_streams:
             # contents that nobody needs, of an entry that states objects with other contents and so remains
             left = do("SELECT id FROM content WHERE stream = ?", (stream,)).fetchall()
@@ -305,10 +298,26 @@ class Index:
                 " WHERE id = ?",
                 left,
             )
+            do(
+                "INSERT OR REPLACE INTO gone SELECT id, seq, ? FROM stream WHERE id = ? AND seq < ?",
+                (entry.seq, stream, entry.seq),
+            )
+            for seq in entry.drop_entries:  # the new entry drops it instead
+                do("UPDATE OR REPLACE gone SET seq = ? WHERE stream = ? AND seq = ?", (entry.seq, stream, seq))
             do("DELETE FROM stream WHERE id = ?", (stream,))
             do("DELETE FROM verified WHERE stream = ?", (stream,))
             do("DELETE FROM damage WHERE key = ?", (stream_key(stream),))
             do("INSERT OR REPLACE INTO leftover VALUES(?, ?)", (stream_key(stream), entry.seq))
+        for seq in entry.drop_entries:
+            do("DELETE FROM object WHERE seq = ?", (seq,))
+            gone = do("SELECT id FROM content WHERE seq = ?", (seq,)).fetchall()
+            self.db.executemany("DELETE FROM fingerprint WHERE content = ?", gone)
+            self.db.executemany("DELETE FROM object WHERE content = ?", gone)  # deleted ones of other entries
+            self.db.executemany("DELETE FROM content WHERE id = ?", gone)
+            do("DELETE FROM deletion WHERE seq = ?", (seq,))
+            do("DELETE FROM entry WHERE seq = ?", (seq,))
+            do("DELETE FROM gone WHERE stated = ? OR seq = ?", (seq, seq))
+            do("INSERT OR REPLACE INTO leftover VALUES(?, ?)", (entry_key(seq), entry.seq))
 
 
 def _tags_text(tags: dict[str, str]) -> str | None:

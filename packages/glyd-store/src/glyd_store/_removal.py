@@ -143,12 +143,18 @@ def _plan(core: Core, before: int, report: CompactReport) -> tuple[list[int], li
             before,
         )
     )
-    # a deletion stays until the entry that states its object goes, or has been stated again since
-    for seq in [seq for (seq,) in rows("SELECT DISTINCT seq FROM deletion")]:
-        if seq in dead:
-            targets = rows("SELECT o.seq FROM deletion d JOIN object o ON o.id = d.object WHERE d.seq = ?", seq)
-            if any(target <= seq and target not in dead for (target,) in targets):
-                del dead[seq]
+    # a deletion stays as long as the entry that states its object, unless that has been stated again since,
+    # and what drops a stream as long as the entry that states the stream
+    holds = rows(
+        "SELECT d.seq, o.seq FROM deletion d JOIN object o ON o.id = d.object WHERE o.seq <= d.seq"
+        " UNION SELECT g.seq, g.stated FROM gone g JOIN entry e ON e.seq = g.stated"
+    )
+    n_before = -1
+    while n_before != len(dead):
+        n_before = len(dead)
+        for seq, needed_for in holds:
+            if needed_for not in dead:
+                dead.pop(seq, None)
     # the entry that made others superfluous is all that says so while it is the last one
     if set(dead) == {last} and not streams:
         dead.clear()

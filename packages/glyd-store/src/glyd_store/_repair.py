@@ -89,7 +89,12 @@ def _restate(core: Core, seq: int) -> bool:
         "SELECT d.object, o.deleted FROM deletion d JOIN object o ON o.id = d.object WHERE d.seq = ?", seq
     ):
         (entry.undelete if deleted is None else entry.delete).append(number)
-    # what it had made superfluous is gone, or would come back: both are for the new entry to say
+    # what it dropped is still stated by older entries, and would come back with a rebuild
+    entry.drop_streams = [
+        stream
+        for (stream,) in index.rows("SELECT DISTINCT stream FROM gone WHERE seq = ?", seq)
+        if index.row("SELECT 1 FROM stream WHERE id = ?", stream) is None
+    ]
     entry.drop_entries = [seq]
     core.commit(entry)
     core.remove([entry_key(seq)])
