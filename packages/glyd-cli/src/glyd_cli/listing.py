@@ -135,7 +135,7 @@ def _listing(source: Source, file: Any, *, with_kinds: bool) -> _Listing:
 
 def _table(listings: list[_Listing]) -> str:
     with_bases = any(each.bases != "-" for each in listings)
-    rows = [(*_COLUMNS[:-1], "base", "file") if with_bases else _COLUMNS]
+    rows: list[tuple[str, ...]] = [(*_COLUMNS[:-1], "base", "file") if with_bases else _COLUMNS]
     rows += [
         (
             str(len(each.frames)),

@@ -63,7 +63,7 @@ def find_codecs(threads: int, base: glyd.Base | None = None) -> tuple[list[Codec
     codecs = [_glyd(level, 1, base) for level in glyd.LEVELS]
     if threads > 1:
         codecs += [_glyd(level, threads, base) for level in glyd.LEVELS]
-    missing = {}
+    missing: dict[str, str] = {}
     if base is not None:
         return codecs, missing
     if importlib.util.find_spec("lz4"):
