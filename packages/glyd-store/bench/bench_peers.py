@@ -148,7 +148,7 @@ class GlydOnce(Glyd):
 
 
 TOOLS = {"zstd -3 alone": ZstdAlone, "zstd -3 patch chain": Zstd, "zstd -19 patch chain": Zstd19,
-         "xdelta3 -9 lzma chain": Xdelta, "borg zstd 9": Borg, "restic max": Restic, "glyd-store max": Glyd, "glyd-store max, all at once": GlydOnce}  # fmt: skip
+         "xdelta3 -9 lzma chain": Xdelta, "borg zstd 9": Borg, "restic max": Restic, "glyd-store max": Glyd, "glyd-store max, one process": GlydOnce}  # fmt: skip
 
 
 def measure(name, versions, folder):
