@@ -13,6 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   params.threads = 1 + (data[0] >> 2) % 2;
   params.checksum = (data[0] >> 3) & 1;
   params.cpu = (data[0] >> 4) & 1;
+  params.records = (data[0] >> 5) & 1;
   params.segment_size = data[1] & 1 ? (uint64_t)1024 + data[2] * 64u : 0;
   const size_t step = 1 + (size_t)data[3] * data[3];
   const int flushes = (data[1] >> 1) & 1;

@@ -92,10 +92,8 @@ void glyd_plan_encode_weights(glyd_plan *plan, const uint8_t *in, size_t len) {
 }
 
 void glyd_plan_encode_content(glyd_plan *plan, const glyd_params *params, const uint8_t *in, size_t len) {
-  if (!plan->records) return;
-  const int one = len <= plan->segment_size;
-  if (!one && params->records != GLYD_RECORDS_AUTO) return;
-  const size_t first = one ? len : (size_t)plan->segment_size;
+  if (params->records != GLYD_RECORDS_AUTO) return;
+  const size_t first = len < plan->segment_size ? len : (size_t)plan->segment_size;
   uint8_t separator;
   if (first <= UINT32_MAX && glyd_record_detect(in, (uint32_t)first, &separator) != GLYD_SHAPE_NONE) return;
   glyd_params without = *params;

@@ -41,7 +41,7 @@ glyd_status glyd_plan_encode(glyd_plan *plan, const glyd_params *params, uint64_
  * holds all of it, or at least the first segment. */
 void glyd_plan_encode_weights(glyd_plan *plan, const uint8_t *in, size_t len);
 
-/* Leave records out where the content, all of it in one place, cannot gain by them. */
+/* Leave records out if they are AUTO and the content, all of it in one place, does not begin with any. */
 void glyd_plan_encode_content(glyd_plan *plan, const glyd_params *params, const uint8_t *in, size_t len);
 
 #endif

@@ -57,7 +57,9 @@ def compress(
         Store tables and logs as columns: CSV and its kin, JSON lines, SQL dumps, where that takes
         fewer bytes. True: look at every segment; "auto": give it up when the first one is
         nothing of the kind; False: don't. Bytes that fit no table are kept as they are.
-        Reading takes more memory, and a version of this library that knows records.
+        A thread that writes takes about 15 times the segment size as memory, one that reads 6
+        times; older versions of this library do not read such frames. A stream cannot be looked
+        at beforehand: there "auto" is as True.
     segment_size
         Bytes of content that are coded, and later read, on their own: 2^10 … 2^30;
         None: at most 4 MiB (level "max": 8 MiB; with a base or records: 16 MiB; with ``long``: 128 MiB), in pieces of equal size.
