@@ -214,7 +214,7 @@ def run_once(prepared, work, fail_at, mode, seed):
             if seed % 4 == 0:  # the index lost what it had not put into its main file
                 for name in os.listdir(bench.folder):
                     os.unlink(os.path.join(bench.folder, name))
-                for name in os.listdir(prepared.bench.folder):
+                for name in os.listdir(prepared.bench.folder) if seed % 8 else ():  # or all of it
                     shutil.copy(os.path.join(prepared.bench.folder, name), bench.folder)
         bench.disk.fail_at = None
         if work is first_put and not bench.objects:

@@ -101,7 +101,7 @@ class Core:
         try:
             self._index = Index.open(path, writable=writable)
         except FileNotFoundError:
-            self._open_missing(path, store, writable=writable)
+            self._open_missing(store, writable=writable)
         except sqlite3.OperationalError as error:
             raise OSError(5, f"the index {path} cannot be opened: {error}") from error
         self._index_file = self._stat_index()
@@ -112,16 +112,17 @@ class Core:
         if journal_end(self.backend) > self._index.seq:
             self._catch_up_reader(store, writable=writable)
 
-    def _open_missing(self, path: str, store: str, *, writable: bool) -> None:
-        if not writable:
-            self._index = Index.create(None, store)
-            self._catch_up(store)
-        elif journal_end(self.backend) == 0 or self.backend.private_index:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            self._index = Index.create(path, store)
-            self._catch_up(store)
-        else:
-            raise IndexDamagedError(f"the index {path} is missing", key=path)
+    def _open_missing(self, store: str, *, writable: bool) -> None:
+        """Make an index that is not there: a new store has none, and a power cut may take the name of a new file."""
+        if self._depth or (writable and self.backend.private_index):
+            self._replace_index(store)
+            return
+        if writable:
+            with contextlib.suppress(LockedError, ReadOnlyError, OSError), self.backend.lock(0):
+                self._replace_index(store)
+                return
+        self._index = Index.create(None, store)
+        self._catch_up(store)
 
     def _catch_up_reader(self, store: str, *, writable: bool) -> None:
         """Take in what a writer committed and did not live to put into the index."""
@@ -288,7 +289,7 @@ class Core:
                 try:
                     self._index = Index.open(path, writable=True)
                 except FileNotFoundError:
-                    self._open_missing(path, store, writable=True)
+                    self._open_missing(store, writable=True)
                 except sqlite3.OperationalError as error:
                     raise OSError(5, f"the index {path} cannot be opened: {error}") from error
             self._index_file = self._stat_index()
