@@ -136,7 +136,8 @@ typedef struct candidate {
 GLYD_INLINE candidate extend(const finder *f, const uint8_t *at, uint64_t place) {
   const uint8_t *const b = f->base + place;
   size_t back = 0;
-  const size_t most_back = (size_t)(at - f->from) < place ? (size_t)(at - f->from) : (size_t)place;
+  const size_t free_back = at > f->from ? (size_t)(at - f->from) : 0; /* the copy before has the rest */
+  const size_t most_back = free_back < place ? free_back : (size_t)place;
   while (back < most_back && at[-1 - (ptrdiff_t)back] == b[-1 - (ptrdiff_t)back]) back++;
   return (candidate){at - back, place - back, back + count_equal(at, f->end, b, f->base + f->size)};
 }

@@ -1,0 +1,166 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * Frames against a base: the golden files (tools/make_base_golden.py) with every
+ * CPU variant, in one call from guarded memory, with threads and as a stream;
+ * what writers give for any number of threads; bases given and not given.
+ */
+#include "frame_test.h"
+#include "glyd/base.h"
+
+#define FILES_MIN 60 /* fewer: the folder is not what it should be */
+#define CONTENT_CAP ((size_t)1 << 20)
+
+static void golden_path(char *path, size_t cap, const char *folder, const char *name, const char *suffix) {
+  if (folder) {
+    (void)snprintf(path, cap, "%s/%s%s", folder, name, suffix);
+    return;
+  }
+  const char *slash = strrchr(__FILE__, '/');
+  const int n = slash ? (int)(slash - __FILE__) : 0;
+  (void)snprintf(path, cap, "%.*s%sgolden_base/%s%s", n, __FILE__, n ? "/" : "", name, suffix);
+}
+
+static uint8_t *load(const char *path, size_t *size) {
+  FILE *f = fopen(path, "rb");
+  if (!f) return NULL;
+  uint8_t *data = malloc(CONTENT_CAP);
+  if (!data) abort();
+  *size = fread(data, 1, CONTENT_CAP, f);
+  (void)fclose(f);
+  return data;
+}
+
+static void test_read(const uint8_t *data, size_t size, const glyd_base *base, int want, size_t len, uint64_t check) {
+  for (int cpu = GLYD_CPU_CHOICE_BEST; cpu <= GLYD_CPU_CHOICE_AVX2; cpu++) {
+    const glyd_limits limits = {.cpu = cpu};
+    for (int way = 0; way < 4; way++) {
+      const size_t cap = want == GLYD_OK ? len : CONTENT_CAP;
+      guard in = guard_copy(data, size, way & 1);
+      guard out = guard_new(cap, way & 1);
+      size_t n = 0;
+      const int threads = way < 2 ? 1 : 3;
+      CHECK_EQ(glyd_decompress_base(out.p, cap, in.p, size, base, threads, &limits, NULL, &n, NULL), want);
+      if (want == GLYD_OK && CHECK_EQ(n, len)) CHECK_EQ(glyd_checksum(out.p, n), check);
+      if (want == GLYD_OK)
+        CHECK_EQ(glyd_decompress(out.p, cap, in.p, size, 1, &limits, NULL, &n, NULL), GLYD_E_BASE_MISSING);
+      guard_free(out);
+      guard_free(in);
+    }
+  }
+  uint8_t *const content = malloc(CONTENT_CAP);
+  glyd_dctx *ctx = NULL;
+  if (!content || glyd_dctx_create(&ctx, 2, NULL, NULL) != GLYD_OK) abort();
+  glyd_dctx_set_base(ctx, base);
+  for (size_t step = 1; step <= 400; step += 133) {
+    glyd_out out = {content, CONTENT_CAP, 0};
+    glyd_in in = {data, 0, 0};
+    int at_end = 0;
+    glyd_status status = GLYD_OK;
+    (void)glyd_dctx_reset(ctx);
+    while (status == GLYD_OK && (in.pos < size || !at_end)) {
+      in.size = in.size + step < size ? in.size + step : size;
+      const size_t before = in.pos + out.pos;
+      status = glyd_decompress_stream(ctx, &out, &in, &at_end);
+      if (status == GLYD_OK && in.size == size && in.pos + out.pos == before && !at_end) break;
+    }
+    CHECK_EQ(status, want);
+    if (want == GLYD_OK && CHECK_EQ(out.pos, len)) CHECK_EQ(glyd_checksum(content, len), check);
+  }
+  glyd_dctx_free(ctx);
+  free(content);
+}
+
+static void test_golden(const char *folder) {
+  char path[1000], name[120];
+  golden_path(path, sizeof path, folder, "manifest", ".txt");
+  FILE *manifest = fopen(path, "r");
+  if (!CHECK(manifest != NULL)) return;
+  int want;
+  size_t len;
+  uint64_t check;
+  unsigned files = 0;
+  while (fscanf(manifest, "%119s %d %zu %" SCNx64, name, &want, &len, &check) == 4) {
+    TEST_AT("%s", name);
+    size_t size = 0, base_size = 0;
+    golden_path(path, sizeof path, folder, name, ".glyd");
+    uint8_t *const data = load(path, &size);
+    golden_path(path, sizeof path, folder, name, ".base");
+    uint8_t *const bytes = load(path, &base_size);
+    if (!CHECK(data != NULL && bytes != NULL)) continue;
+    files++;
+    glyd_base *base = NULL;
+    CHECK_EQ(glyd_base_create(&base, bytes, base_size, 0, NULL), GLYD_OK);
+    test_read(data, size, base, want, len, check);
+    glyd_base_free(base);
+    free(data);
+    free(bytes);
+  }
+  CHECK(feof(manifest));
+  CHECK(files >= FILES_MIN);
+  (void)fclose(manifest);
+}
+
+/* The same bytes for any number of threads and CPU variant, in one call. */
+static void test_write(void) {
+  enum { SIZE = 300000 };
+  uint8_t *const old = malloc(SIZE), *const content = malloc(SIZE), *const back = malloc(SIZE);
+  if (!old || !content || !back) abort();
+  uint32_t x = 7;
+  for (size_t i = 0; i < SIZE; i++) {
+    x = x * 1664525u + 1013904223u;
+    old[i] = (uint8_t)(i / 1000 % 3 == 0 ? x >> 24 : (uint8_t) "abcabcde"[x >> 29]);
+  }
+  memcpy(content, old + 100000, 200000);
+  memcpy(content + 200000, old, 100000);
+  for (size_t i = 777; i < SIZE; i += 7001) content[i] ^= 1;
+  glyd_base *base = NULL;
+  CHECK_EQ(glyd_base_create(&base, old, SIZE, 0, NULL), GLYD_OK);
+  glyd_params params;
+  glyd_params_init(&params, GLYD_LEVEL_MAX);
+  params.base = base;
+  size_t n = 0;
+  CHECK_EQ(glyd_compress(back, SIZE, content, SIZE, &params, &n), GLYD_E_PARAMETER); /* not mapped */
+  CHECK_EQ(glyd_base_index(base), GLYD_OK);
+  CHECK_EQ(glyd_base_index(base), GLYD_OK);
+  CHECK_EQ(glyd_base_size(base), SIZE);
+  for (int level = GLYD_LEVEL_TURBO; level <= GLYD_LEVEL_MAX; level++) {
+    glyd_params_init(&params, level);
+    params.base = base;
+    params.segment_size = 1u << 16;
+    const size_t cap = (size_t)glyd_compress_bound(SIZE, &params);
+    uint8_t *const first = malloc(cap), *const again = malloc(cap);
+    if (!first || !again) abort();
+    CHECK_EQ(glyd_compress(first, cap, content, SIZE, &params, &n), GLYD_OK);
+    CHECK(n < 3000);
+    for (int threads = 2; threads <= 4; threads++) {
+      params.threads = threads;
+      params.cpu = threads - 2;
+      size_t m = 0;
+      CHECK_EQ(glyd_compress(again, cap, content, SIZE, &params, &m), GLYD_OK);
+      if (CHECK_EQ(m, n)) CHECK_BYTES(again, first, n);
+    }
+    glyd_frame_info info;
+    uint8_t id[GLYD_BASE_ID_SIZE];
+    glyd_base_get_id(base, id);
+    CHECK_EQ(glyd_read_frame_header(first, n, &info, NULL), GLYD_OK);
+    CHECK(info.has_base && info.base_size == SIZE);
+    CHECK_BYTES(info.base_id, id, sizeof id);
+    size_t m = 0;
+    CHECK_EQ(glyd_decompress_base(back, SIZE, first, n, base, 2, NULL, NULL, &m, NULL), GLYD_OK);
+    if (CHECK_EQ(m, SIZE)) CHECK_BYTES(back, content, SIZE);
+    free(first);
+    free(again);
+  }
+  glyd_base_free(base);
+  free(old);
+  free(content);
+  free(back);
+}
+
+int main(int argc, char **argv) {
+  test_golden(argc > 1 ? argv[1] : NULL);
+  TEST_AT("writing");
+  test_write();
+  return test_end();
+}
