@@ -90,8 +90,8 @@ static glyd_status encode_payload(const glyd_plan *plan, void *workspace, uint64
     if (status) return status;
     *kind = GLYD_KIND_WEIGHTS;
     *size = weights_size;
-    /* where most is a difference, and something of it is left, a base segment has less to offer */
-    if (weights_size > 0 && (!plan->base || (n_differences >= len / 2 && weights_size >= len >> 6))) return GLYD_OK;
+    /* where most is a difference, and much of it is left, a base segment has less to offer */
+    if (weights_size > 0 && (!plan->base || (n_differences >= len / 2 && weights_size >= len >> 3))) return GLYD_OK;
   }
   if (plan->base) {
     *kind = GLYD_KIND_BASE;
