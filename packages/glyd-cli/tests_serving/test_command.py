@@ -98,6 +98,7 @@ def test_causes_and_cures(glyd, model_path, tmp_path):
     refused(glyd, "run", model_path, "-p", " ", code=1, says="the prompt is empty")
     refused(glyd, "run", model_path, "-p", "x " * 500, code=1, says="window of this model holds 256")
     refused(glyd, "run", model_path, "-p", "x", "--context", "9999", code=1, says="window of 256")
+    refused(glyd, "run", model_path, "-p", "x", "--device", "cuda:99", code=2, says="no device cuda:99 here")
     refused(glyd, "serve", model_path, "--host", "0.0.0.0", code=1, says="GLYD_API_KEY")
     refused(
         glyd, "run", "nobody/nothing", "-p", "x", code=2, says="cannot be reached and the model is not in the cache"

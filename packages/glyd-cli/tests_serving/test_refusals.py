@@ -18,6 +18,8 @@ BAD = [
     {"messages": "hi"},
     {"messages": [{"role": "robot", "content": "x"}]},
     {"messages": [{"role": "user", "content": 5}]},
+    {"messages": [{"role": "user"}]},
+    {"messages": [{"role": "system", "content": None}, {"role": "user", "content": "hi"}]},
     {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]},
     {**GOOD, "max_tokens": 0},
     {**GOOD, "max_tokens": -1},
@@ -163,6 +165,31 @@ def test_key_and_large_bodies(model_path, new_server):
     assert httpx.post(url, content=large, headers=key).status_code == 413
     assert httpx.post(url, content=iter([large[:900], large[900:]]), headers=key).status_code == 413  # chunked
     assert httpx.post(url, json=GOOD, headers=key, timeout=30).status_code == 200
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_client_that_sends_before_it_reads_sees_why_its_body_was_refused(model_path, new_server, chunked):
+    """Closed while the body came, the connection said "reset by peer" instead of 413."""
+    server = new_server(model_path, max_body=1 << 20)
+    body = b'{"user": "' + b"x" * (3 << 20) + b'"}'
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    if chunked:
+        head += b"Transfer-Encoding: chunked\r\n\r\n"
+        body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+    else:
+        head += b"Content-Length: %d\r\n\r\n" % len(body)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+        connection.sendall(head + body)
+        assert connection.recv(64).split()[1] == b"413"
+
+
+def test_a_body_that_is_far_too_large_is_not_read(model_path, new_server):
+    server = new_server(model_path, max_body=1000)
+    for extra in ("Content-Length: 1000000", "Content-Length: 2000\r\nExpect: 100-continue"):
+        head = f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{extra}\r\n\r\n"
+        with socket.create_connection(("127.0.0.1", server.port), timeout=5) as connection:
+            connection.sendall(head.encode())
+            assert connection.recv(64).split()[1] == b"413"
 
 
 def long_request(server, connection, *, stream):

@@ -185,6 +185,12 @@ def check_dtypes(sources: Iterable[Source]) -> None:
             f"{example.path}: {example.key} is fp16, and bf16 cannot hold all of its values. glyd packs bf16 weights: "
             "use a bf16 checkpoint, or convert and accept the rounding: model.to(torch.bfloat16).save_pretrained(...)"
         )
+    if "F64" in kinds:
+        example = next(s for s in matrices if s.dtype == "F64")
+        raise ParameterError(
+            f"{example.path}: {example.key} is fp64. glyd packs bf16 weights: use a bf16 checkpoint, or convert and "
+            "accept the rounding: model.to(torch.bfloat16).save_pretrained(...)"
+        )
     for source in matrices:
         if source.dtype == "F32":
             _check_is_bf16(source)

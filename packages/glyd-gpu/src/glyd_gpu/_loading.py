@@ -11,12 +11,13 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import psutil
 import torch
 from torch import nn
 
 import glyd_codec
 from glyd_gpu._checkpoint import read_sources
-from glyd_gpu._errors import ParameterError
+from glyd_gpu._errors import ParameterError, UnsupportedDeviceError
 from glyd_gpu._merge import merge_modules, unmerge_modules
 from glyd_gpu._meta import LAYOUTS
 from glyd_gpu._reading import FileTensor, Reader, local_files
@@ -73,6 +74,8 @@ def from_pretrained(
     ------
     ParameterError
         The checkpoint is no bf16 one (the message says what to do), or an argument is outside its range.
+    UnsupportedDeviceError
+        The device is not there, or none that packed models run on.
     FormatError
         The checkpoint is damaged.
     """
@@ -98,6 +101,9 @@ def from_pretrained(
     if verify:
         _verify(path, packed=found is not None)
     target = _device(device)
+    wanted = hf.get("dtype", hf.get("torch_dtype"))
+    if found is None and not isinstance(wanted, dict) and wanted not in (None, "auto", "bfloat16", torch.bfloat16):
+        raise ParameterError(f"packed weights are bf16 and cannot be loaded as {wanted}: leave dtype out")
     if "device_map" not in hf and target.type != "cpu":
         hf["device_map"] = {"": target}
     if found is None:
@@ -154,7 +160,18 @@ def _verify(path: str, *, packed: bool) -> None:
 def _device(device: str | int | torch.device | None) -> torch.device:
     if device is None:
         return torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
-    return torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
+    try:
+        found = torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
+    except RuntimeError:  # torch lists two dozen names
+        raise ParameterError(f"device must be 'cpu' or 'cuda', perhaps with a number; not {device!r}") from None
+    if found.type not in {"cpu", "cuda"}:
+        raise UnsupportedDeviceError(f"packed models run on cpu and cuda, not on {found}")
+    if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
+        raise UnsupportedDeviceError(
+            f"no device {found} here: torch {torch.__version__} sees {torch.cuda.device_count()} CUDA devices "
+            "(python -m glyd_gpu says more); device='cpu' works everywhere"
+        )
+    return found
 
 
 def _is_cuda(model: Any) -> bool:
@@ -182,10 +199,7 @@ def _choose(
         return "tiered"
     names = [entry.path for entry in os.scandir(path) if entry.name.endswith(".safetensors")]
     nbytes = sum(os.path.getsize(name) for name in names) * 3 // 4
-    if device.type == "cuda":
-        free = torch.cuda.mem_get_info(device)[0]
-    else:
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else psutil.virtual_memory().available
     return "mma12" if nbytes <= _SPEED_SHARE * free else "tiered"
 
 

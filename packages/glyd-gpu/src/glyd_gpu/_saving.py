@@ -103,6 +103,7 @@ def write_checkpoint(model: Any, folder: str) -> None:
         Where; must exist.
     """
     tensors, shapes = checkpoint_tensors(model)
+    _separate(tensors, getattr(model, "all_tied_weights_keys", None) or {})
     names = list(tensors)
     shard: dict[str, torch.Tensor] = {}
     shards: list[str] = []
@@ -128,6 +129,30 @@ def write_checkpoint(model: Any, folder: str) -> None:
     for file, name in final.items():
         os.rename(os.path.join(folder, file), os.path.join(folder, name))
     _write_configuration(model, folder)
+
+
+def _separate(tensors: dict[str, torch.Tensor], tied: dict[str, str]) -> None:
+    """Keep one of the names that share a tensor which is not packed, as files of weights hold no tensor twice.
+
+    Parameters
+    ----------
+    tensors
+        By name; changed.
+    tied
+        Names of parameters that are tied, each to the one that it is tied to.
+    """
+    seen: dict[tuple[Any, ...], str] = {}
+    for key in sorted(tensors, key=lambda name: name in tied):  # what others are tied to comes first
+        value = tensors[key]
+        if value.numel() == 0 or value.device.type == "meta":
+            continue
+        place = (value.device, value.untyped_storage().data_ptr())
+        if place not in seen:
+            seen[place] = key
+        elif key in tied:
+            del tensors[key]
+        else:
+            tensors[key] = value.clone()
 
 
 def _plain(key: str, value: torch.Tensor, shapes: dict[str, tuple[int, ...]]) -> tuple[str, torch.Tensor]:

@@ -97,6 +97,43 @@ def test_arguments(checkpoint):
         glyd_gpu.save_pretrained(AutoModelForCausalLM.from_pretrained(made.plain), "nowhere")
 
 
+@pytest.mark.parametrize("form", ["plain", "packed"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, "float16"])
+def test_another_dtype_was_ignored(checkpoint, form, dtype):
+    """A model of bf16 came back where fp16 was asked for."""
+    path = getattr(checkpoint("llama"), form)
+    with pytest.raises(glyd.ParameterError, match=r"cannot be loaded as (torch\.)?float"):
+        glyd_gpu.from_pretrained(path, device="cpu", dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", [None, "auto", "bfloat16", torch.bfloat16])
+def test_bf16_may_be_named(checkpoint, dtype):
+    made = checkpoint("llama")
+    model = glyd_gpu.from_pretrained(made.packed, device="cpu", exact=True, dtype=dtype)
+    assert torch.equal(made.compute(model), made.logits)
+
+
+def test_fp64_was_rounded_in_silence(checkpoint, tmp_path):
+    path = saved(checkpoint("llama"), tmp_path / "fp64", lambda model: model.to(torch.float64))
+    with pytest.raises(glyd.ParameterError, match=r"is fp64.*model\.to\(torch\.bfloat16\)"):
+        glyd_gpu.from_pretrained(path, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("device", "what"),
+    [
+        ("gpu0", "must be 'cpu' or 'cuda'.*'gpu0'"),
+        ("mps", "run on cpu and cuda, not on mps"),
+        ("cuda:99", "no device cuda:99 here"),
+        (99, "no device cuda:99 here"),
+    ],
+)
+def test_devices_that_are_not_here(checkpoint, device, what):
+    """torch's own answer was an AssertionError, or a list of all devices that it has heard of."""
+    with pytest.raises(glyd.GlydError, match=what):
+        glyd_gpu.from_pretrained(checkpoint("llama").packed, device=device)
+
+
 def test_newer_version(checkpoint, tmp_path):
     path = tmp_path / "newer"
     shutil.copytree(checkpoint("llama").packed, path)

@@ -8,7 +8,7 @@ import pickle
 import pytest
 import torch
 from safetensors import safe_open
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
 import glyd_codec
 import glyd_gpu
@@ -73,6 +73,34 @@ def test_saved_models_unpack(checkpoint, name, options, tmp_path, monkeypatch):
         glyd_gpu.save_pretrained(model, tmp_path / "again")
     expected = made.compute(glyd_gpu.from_pretrained(made.packed, **options))
     assert torch.equal(made.compute(model), expected)  # as it was
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_tied_tensors_that_are_not_packed_are_saved_once(tmp_path, tied):
+    """The embedding of a model so small that packing it does not pay; safetensors refused to write it twice."""
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1}
+    config = LlamaConfig(**sizes, intermediate_size=12, vocab_size=37, tie_word_embeddings=tied)
+    LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(tmp_path / "plain")
+    ids = torch.arange(9)[None]
+    logits = LlamaForCausalLM.from_pretrained(tmp_path / "plain")(ids).logits
+    model = glyd_gpu.from_pretrained(tmp_path / "plain", device="cpu")
+    assert "model.embed_tokens.weight" in glyd_gpu.report(model).plain
+    glyd_gpu.save_pretrained(model, tmp_path / "packed")
+    again, info = LlamaForCausalLM.from_pretrained(tmp_path / "packed", output_loading_info=True)
+    assert not any(info.values()), info
+    assert torch.equal(again(ids).logits, logits)
+    assert (again.lm_head.weight is again.model.embed_tokens.weight) == tied
+    with safe_open(tmp_path / "packed" / "model.safetensors", "pt") as file:
+        assert ("lm_head.weight" in file.keys()) != tied  # noqa: SIM118 - no dictionary
+
+
+def test_tensors_that_share_memory_without_being_tied_are_saved_twice():
+    one = torch.arange(6.0)
+    tensors = {"a": one, "b": one, "c": one, "d": torch.arange(6.0)}
+    _saving._separate(tensors, {"a": "b"})
+    assert list(tensors) == ["b", "c", "d"]
+    assert tensors["b"].data_ptr() != tensors["c"].data_ptr()
+    assert torch.equal(tensors["c"], one)
 
 
 def test_packed_as_it_loaded_then_saved(checkpoint, options, tmp_path):

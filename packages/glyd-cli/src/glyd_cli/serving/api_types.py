@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from glyd_cli.serving.engine import ModelInfo, Sampling
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _MOST_STOPS = 16
 _MOST_CHOICES = 32
@@ -56,6 +59,12 @@ class Message(BaseModel):
     name: str | None = None
     tool_calls: list[dict[str, Any]] | None = None
     tool_call_id: str | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if self.content is None and self.role in {"system", "developer", "user"}:
+            raise ValueError(f"a message of the role {self.role} needs content")
+        return self
 
 
 class JsonSchema(BaseModel):

@@ -8,6 +8,8 @@ streams pass untouched.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import hmac
 import ipaddress
 from typing import TYPE_CHECKING
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MAX_BODY = 32 << 20  # bytes
+_DRAIN_BODIES = 4  # of the largest size: a refused body up to that is read to its end, see `_drain`
+_DRAIN_S = 10  # at most
 _OPEN_PATHS = frozenset({"/health", "/"})  # without a key
 
 
@@ -41,6 +45,11 @@ def host_name(header: str) -> str | None:
         return None
     name = name.lower()
     return name.removesuffix(".") or None
+
+
+def _goes_on(message: Message) -> bool:
+    """Say whether more of a body comes after this part."""
+    return message["type"] == "http.request" and bool(message.get("more_body", False))
 
 
 class Guard:
@@ -82,7 +91,10 @@ class Guard:
             return
         error = self._fault(scope)
         if error is not None:
-            headers = {"connection": "close"} if error.status == 413 else None
+            headers = None
+            if error.status == 413:
+                headers = {"connection": "close"}
+                await self._drain(scope, receive, 0)
             if error.status == 401:
                 headers = {"www-authenticate": "Bearer"}
             await error.response(headers)(scope, receive, send)
@@ -127,11 +139,13 @@ class Guard:
         """Run the application; a body of unknown size that grows too large ends as one that was announced."""
         n = 0
         over = started = False
+        more = True
 
         async def counted() -> Message:
-            nonlocal n, over
+            nonlocal n, over, more
             message = await receive()
             n += len(message.get("body", b""))
+            more = _goes_on(message)
             over = over or n > self._max_body
             return {"type": "http.disconnect"} if over else message
 
@@ -144,4 +158,36 @@ class Guard:
         await self._app(scope, counted, unless_over)
         if over and not started:
             error = ApiError(413, f"the body may have {self._max_body} bytes, found more")
+            if more:
+                await self._drain(scope, receive, n)
             await error.response({"connection": "close"})(scope, receive, send)
+
+    async def _drain(self, scope: Scope, receive: Receive, n: int) -> None:
+        """Read what is left of a body that is refused, unless it is far too large, and forget it.
+
+        Many clients read no answer before they have sent their body: a connection that is closed
+        meanwhile is all that they see. One that waits to be asked for the body (Expect) is not asked.
+
+        Parameters
+        ----------
+        scope, receive
+            Of the request.
+        n
+            Bytes read before.
+        """
+        headers = dict(scope["headers"])
+        most = _DRAIN_BODIES * self._max_body
+        length = headers.get(b"content-length", b"0")
+        if b"expect" in headers or not length.isdigit() or int(length[:20]) > most:
+            return
+
+        async def rest() -> None:
+            nonlocal n
+            more = True
+            while more and n <= most:
+                message = await receive()
+                n += len(message.get("body", b""))
+                more = _goes_on(message)
+
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(rest(), _DRAIN_S)
