@@ -39,29 +39,11 @@ typedef struct chooser {
   uint16_t *stack;
 } chooser;
 
-GLYD_INLINE uint32_t zigzag(uint32_t v) { return v << 1 ^ (0u - (v >> 31)); }
-
 static int is_number(const glyd_record_source *s) {
   return s->c.kind == GLYD_RECORD_INT || s->c.kind == GLYD_RECORD_DATE;
 }
 static int is_clock(const glyd_record_source *s) {
   return s->c.kind == GLYD_RECORD_INT && s->c.format == GLYD_RECORD_CLOCK;
-}
-
-GLYD_INLINE uint32_t wrap_clock(uint32_t v) {
-  int32_t t = (int32_t)v;
-  t += t < 0 ? 1440 : 0;
-  t -= t >= 1440 ? 1440 : 0;
-  t -= t >= 1440 ? 1440 : 0;
-  return (uint32_t)t;
-}
-
-GLYD_INLINE uint32_t difference(int clock, uint32_t v, uint32_t p) {
-  if (!clock) return v - p;
-  int32_t d = (int32_t)(v - wrap_clock(p));
-  d += d < -720 ? 1440 : 0;
-  d -= d >= 720 ? 1440 : 0;
-  return (uint32_t)d;
 }
 
 static uint64_t entropy(const uint32_t *h, unsigned size, uint32_t total) {
@@ -127,8 +109,8 @@ static uint64_t cost_keyed(chooser *h, int c, unsigned pred, int j, int k) {
   if (pred == GLYD_PRED_LAST) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < h->n; i++) {
-      const uint32_t d = difference(clock, (uint32_t)v[i], (uint32_t)h->last[key[i]]);
-      if (i >= warm) h->z[n++] = zigzag(d);
+      const uint32_t d = glyd_record_difference(clock, (uint32_t)v[i], (uint32_t)h->last[key[i]]);
+      if (i >= warm) h->z[n++] = glyd_record_zigzag(d);
       h->last[key[i]] = v[i];
     }
     cost = residual_cost(h->z, n, NULL);
@@ -233,7 +215,7 @@ static uint64_t cost_values(chooser *h, int c, unsigned pred, int j, int k) {
     default: break;
     }
     const int ids = !is_number(s);
-    h->z[i] = ids ? (uint32_t)v[i] : zigzag(difference(clock, (uint32_t)v[i], p));
+    h->z[i] = ids ? (uint32_t)v[i] : glyd_record_zigzag(glyd_record_difference(clock, (uint32_t)v[i], p));
   }
   return residual_cost(h->z, h->n, NULL);
 }
@@ -274,7 +256,7 @@ static int sums_hit(const chooser *h, int c, unsigned pred, int j, int k) {
   for (uint32_t i = 0; i < 256; i++) {
     const uint32_t p =
         (pred == GLYD_PRED_SUM ? (uint32_t)a[i] + (uint32_t)b[i] : (uint32_t)a[i] - (uint32_t)b[i]) + adjust;
-    hits += difference(clock, (uint32_t)v[i], p) == 0;
+    hits += glyd_record_difference(clock, (uint32_t)v[i], p) == 0;
     if (i == 31 && hits < 12) return 0;
   }
   return hits > 150;

@@ -8,6 +8,26 @@
 
 #include "record/record_rows_encode.h"
 
+GLYD_INLINE uint32_t glyd_record_zigzag(uint32_t v) { return v << 1 ^ (0u - (v >> 31)); }
+
+/* Minutes of the day, from anywhere a day or two around it. */
+GLYD_INLINE uint32_t glyd_record_wrap_clock(uint32_t v) {
+  int32_t t = (int32_t)v;
+  t += t < 0 ? 1440 : 0;
+  t -= t >= 1440 ? 1440 : 0;
+  t -= t >= 1440 ? 1440 : 0;
+  return (uint32_t)t;
+}
+
+/* What is stored of v beside its prediction p: of clocks the shorter way round. */
+GLYD_INLINE uint32_t glyd_record_difference(int clock, uint32_t v, uint32_t p) {
+  if (!clock) return v - p;
+  int32_t d = (int32_t)(v - glyd_record_wrap_clock(p));
+  d += d < -720 ? 1440 : 0;
+  d -= d >= 720 ? 1440 : 0;
+  return (uint32_t)d;
+}
+
 typedef struct glyd_record_entry {
   uint32_t at, len, count, id;
 } glyd_record_entry;

@@ -8,24 +8,6 @@
 #define PAIR_SLOTS (1u << 19)
 #define PAIRS_MOST 200000u /* more cost more than they save */
 
-GLYD_INLINE uint32_t zigzag(uint32_t v) { return v << 1 ^ (0u - (v >> 31)); }
-
-GLYD_INLINE uint32_t wrap_clock(uint32_t v) {
-  int32_t t = (int32_t)v;
-  t += t < 0 ? 1440 : 0;
-  t -= t >= 1440 ? 1440 : 0;
-  t -= t >= 1440 ? 1440 : 0;
-  return (uint32_t)t;
-}
-
-GLYD_INLINE uint32_t difference(int clock, uint32_t v, uint32_t p) {
-  if (!clock) return v - p;
-  int32_t d = (int32_t)(v - wrap_clock(p));
-  d += d < -720 ? 1440 : 0;
-  d -= d >= 720 ? 1440 : 0;
-  return (uint32_t)d;
-}
-
 static int is_null(const glyd_record_source *s, uint32_t r) { return s->null && (s->null[r >> 3] >> (r & 7) & 1); }
 
 GLYD_INLINE uint32_t key_of(const glyd_record_source_table *t, const glyd_record_column *m, uint32_t r) {
@@ -124,12 +106,13 @@ static void make_residuals(const glyd_record_source_table *t, glyd_record_source
     default: break;
     }
     if (is_null(s, r)) {
-      const uint32_t w = clock ? wrap_clock(p) : p;
+      const uint32_t w = clock ? glyd_record_wrap_clock(p) : p;
       v[r] = w <= m->range ? (int32_t)w : (int32_t)w < 0 ? 0 : (int32_t)m->range;
     }
     const uint32_t x = (uint32_t)v[r];
     if (m->pred >= GLYD_PRED_LAST) last[key] = v[r];
-    s->z[r] = m->pred == GLYD_PRED_SAME ? (x == p ? 0 : x + 1) : zigzag(difference(clock, x, p));
+    s->z[r] =
+        m->pred == GLYD_PRED_SAME ? (x == p ? 0 : x + 1) : glyd_record_zigzag(glyd_record_difference(clock, x, p));
     before2 = before;
     before = x;
     a_before = (uint32_t)a[r];

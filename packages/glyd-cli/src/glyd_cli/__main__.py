@@ -52,14 +52,13 @@ def _main(argv: Sequence[str]) -> int:
     os.umask(umask)
 
     import glyd
-    from glyd_cli import serve
-    from glyd_cli.arguments import parse
+    from glyd_cli.arguments import SERVE_VERBS, parse
     from glyd_cli.errors import Exit, FileError, describe, exit_code
     from glyd_cli.report import Reporter
 
     reporter = Reporter(quiet=False, verbose=False, bar=False)
     try:
-        if argv and argv[0] in serve.VERBS:
+        if argv and argv[0] in SERVE_VERBS:
             return _serve(argv[0], argv[1:])
         if argv and argv[0] == "store":
             return _store(argv[1:])

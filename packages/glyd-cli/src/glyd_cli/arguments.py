@@ -34,6 +34,9 @@ _LATER = {
 MODEL_VERBS = ("pack", "unpack", "verify", "fit")
 """First words that are commands on models; a file of that name needs a path."""
 
+SERVE_VERBS = ("run", "serve")
+"""First words that are commands of `glyd_cli.serve`, with options of their own."""
+
 _LATER_VERBS = ("train", "bundle", "unbundle", "doctor")
 """First words that later versions take for commands; a file of that name needs a path."""
 

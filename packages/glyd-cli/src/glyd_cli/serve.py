@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from glyd_cli.report import Reporter
 
-VERBS = ("run", "serve")
-
 _NEEDED = ("torch", "transformers", "fastapi", "uvicorn", "llguidance", "prometheus_client", "glyd_gpu")
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _TOKENIZERS = {"tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json"}

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -13,6 +14,7 @@ from glyd_cli.serving.text import Detokenizer, StopStrings
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
+    from glyd_cli.serving.api_types import Request
     from glyd_cli.serving.engine import Engine, Sampling, TokenStep
 
 FinishReason = Literal["stop", "length"]
@@ -25,6 +27,23 @@ class Piece:
     text: str = ""
     steps: list[TokenStep] = field(default_factory=list)
     finish_reason: FinishReason | None = None
+
+
+def answers(
+    engine: Engine, request: Request, prompt: list[int], sampling: Sampling
+) -> list[AsyncGenerator[Piece, None]]:
+    """Return the pieces of each of the ``n`` answers that a request asks for; a seed counts up."""
+    return [
+        pieces(
+            engine,
+            prompt,
+            dataclasses.replace(sampling, seed=None if sampling.seed is None else sampling.seed + number),
+            stops=request.stops,
+            keep_stop=request.include_stop_str_in_output,
+            skip_special=request.skip_special_tokens,
+        )
+        for number in range(request.n)
+    ]
 
 
 async def pieces(
@@ -55,7 +74,7 @@ async def pieces(
     """
     text = Detokenizer(engine.tokenizer, skip_special=skip_special)
     finder = StopStrings(stops, keep=keep_stop)
-    ends = {*sampling.stop_token_ids} if sampling.ignore_eos else {*sampling.stop_token_ids, *engine.info.end_tokens}
+    ends = engine.info.ends(sampling)
     piece = Piece()
     reason: FinishReason = "length"
     async with aclosing(engine.generate(prompt, sampling)) as tokens:

@@ -9,7 +9,7 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from glyd_cli.serving.answer import Piece, pieces
+from glyd_cli.serving.answer import Piece, answers
 from glyd_cli.serving.api_errors import ApiError
 from glyd_cli.serving.chat import THINK_END, call_grammar, calls_in, prompt_of, thinks
 from glyd_cli.serving.grammar import for_json_schema
@@ -104,7 +104,7 @@ class ChatCompletion:
         self._thinking = grammar is None and thinks(request, end)
         self._sampling = request.sampling(
             engine.info,
-            room=max(engine.info.context - len(self._prompt), 1),
+            n_prompt=len(self._prompt),
             n_logprobs=(request.top_logprobs or 0) if request.logprobs else None,
             grammar=grammar,
         )
@@ -113,20 +113,7 @@ class ChatCompletion:
         self._created = int(time.time())
 
     def _answers(self) -> AsyncGenerator[tuple[int, Piece], None]:
-        request, seed = self._request, self._sampling.seed
-        return merged(
-            [
-                pieces(
-                    self._engine,
-                    self._prompt,
-                    dataclasses.replace(self._sampling, seed=None if seed is None else seed + number),
-                    stops=request.stops,
-                    keep_stop=request.include_stop_str_in_output,
-                    skip_special=request.skip_special_tokens,
-                )
-                for number in range(request.n)
-            ]
-        )
+        return merged(answers(self._engine, self._request, self._prompt, self._sampling))
 
     def _head(self, kind: str) -> dict[str, Any]:
         return {"id": self._id, "object": kind, "created": self._created, "model": self._engine.info.name}

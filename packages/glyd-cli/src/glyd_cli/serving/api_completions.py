@@ -4,12 +4,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from glyd_cli.serving.answer import Piece, pieces
+from glyd_cli.serving.answer import Piece, answers
 from glyd_cli.serving.api_errors import ApiError
 from glyd_cli.serving.grammar import for_json_schema
 from glyd_cli.serving.streams import merged
@@ -55,7 +54,7 @@ class Completion:
         self._sampling = [
             request.sampling(
                 engine.info,
-                room=max(engine.info.context - len(prompt), 1),
+                n_prompt=len(prompt),
                 n_logprobs=request.logprobs,
                 grammar=grammar,
             )
@@ -85,21 +84,9 @@ class Completion:
         return out
 
     def _answers(self) -> AsyncGenerator[tuple[int, Piece], None]:
-        request = self._request
         sources = []
         for prompt, sampling in zip(self._prompts, self._sampling, strict=True):
-            for number in range(request.n):
-                seed = None if sampling.seed is None else sampling.seed + number
-                sources.append(
-                    pieces(
-                        self._engine,
-                        prompt,
-                        dataclasses.replace(sampling, seed=seed),
-                        stops=request.stops,
-                        keep_stop=request.include_stop_str_in_output,
-                        skip_special=request.skip_special_tokens,
-                    )
-                )
+            sources += answers(self._engine, self._request, prompt, sampling)
         return merged(sources)
 
     def _head(self) -> dict[str, Any]:

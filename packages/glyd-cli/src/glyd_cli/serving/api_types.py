@@ -129,15 +129,15 @@ class Request(BaseModel):
         """Stop strings as a list."""
         return [self.stop] if isinstance(self.stop, str) else self.stop or []
 
-    def sampling(self, info: ModelInfo, *, room: int, n_logprobs: int | None, grammar: str | None) -> Sampling:
+    def sampling(self, info: ModelInfo, *, n_prompt: int, n_logprobs: int | None, grammar: str | None) -> Sampling:
         """Return the rules of one answer.
 
         Parameters
         ----------
         info
-            The model's vocabulary and defaults.
-        room
-            Tokens that fit behind the prompt.
+            The model's window, vocabulary and defaults.
+        n_prompt
+            Tokens of the prompt; a prompt that fills the window is the engine's to refuse.
         n_logprobs, grammar
             See `Sampling`.
 
@@ -146,6 +146,7 @@ class Request(BaseModel):
         ValueError
             A token id is outside the vocabulary or no number.
         """
+        room = max(info.context - n_prompt, 1)
         n_vocabulary = info.n_vocabulary
         advised = info.defaults
         bias: dict[int, float] = {}

@@ -135,6 +135,10 @@ class ModelInfo:
     created: int
     defaults: dict[str, float] = field(default_factory=dict)
 
+    def ends(self, sampling: Sampling) -> set[int]:
+        """Return the tokens that end an answer made by these rules."""
+        return {*sampling.stop_token_ids, *(() if sampling.ignore_eos else self.end_tokens)}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Load:

@@ -162,7 +162,7 @@ class TransformersEngine:
         if manager is None or not manager.is_running():
             raise EngineError("the engine is not running")
         matcher = self._grammars.matcher(sampling.grammar) if sampling.grammar else None
-        ends = {*sampling.stop_token_ids} if sampling.ignore_eos else {*sampling.stop_token_ids, *self.info.end_tokens}
+        ends = self.info.ends(sampling)
         state = Draw(prompt, sampling, matcher, sorted(ends))
         n_most = min(sampling.max_tokens, self.info.context - len(prompt))
         name = f"glyd-{next(self._numbers)}"
