@@ -40,6 +40,7 @@ BAD = [
     {**GOOD, "seed": "x"},
     {**GOOD, "response_format": {"type": "yaml"}},
     {**GOOD, "response_format": {"type": "json_schema"}},
+    {**GOOD, "response_format": {"type": "json_schema", "json_schema": {"name": "x"}}},
     {**GOOD, "response_format": {"type": "json_schema", "json_schema": {"schema": {"type": "nonsense"}}}},
     {**GOOD, "tools": [{"type": "function", "function": {}}]},
     {**GOOD, "tool_choice": "required"},
@@ -57,6 +58,8 @@ BAD_COMPLETIONS = [
     {"prompt": ["a"] * 1000},
     {"prompt": "a", "logprobs": 1000},
     {"prompt": {"a": 1}},
+    {"prompt": "a", "response_format": {"type": "json_schema"}},
+    {"prompt": "a", "response_format": {"type": "json_schema", "json_schema": {"name": "x"}}},
 ]
 
 

@@ -93,12 +93,8 @@ class ChatCompletion:
         self._forced = schema is not None
         self._tools = bool(tools)
         form = request.response_format
-        if schema is None and form is not None and form.type != "text":
-            if form.type == "json_schema" and (form.json_schema is None or form.json_schema.schema_ is None):
-                raise ApiError(
-                    400, "response_format of type json_schema needs json_schema.schema", param="response_format"
-                )
-            schema = form.json_schema.schema_ if form.json_schema else {"type": "object"}
+        if schema is None and form is not None:
+            schema = form.schema_wanted()
         grammar = None if schema is None else for_json_schema(schema)
         end = tokenizer.decode(self._prompt[-8:])
         self._thinking = grammar is None and thinks(request, end)

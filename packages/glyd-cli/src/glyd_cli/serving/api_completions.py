@@ -48,9 +48,8 @@ class Completion:
         self._request = request
         self._prompts = self._token_ids(tokenizer)
         form = request.response_format
-        grammar = None
-        if form is not None and form.type != "text":
-            grammar = for_json_schema(form.json_schema.schema_ if form.json_schema else {"type": "object"})
+        schema = form.schema_wanted() if form is not None else None
+        grammar = None if schema is None else for_json_schema(schema)
         self._sampling = [
             request.sampling(
                 engine.info,

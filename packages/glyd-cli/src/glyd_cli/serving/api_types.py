@@ -81,6 +81,20 @@ class ResponseFormat(BaseModel):
     type: Literal["text", "json_object", "json_schema"]
     json_schema: JsonSchema | None = None
 
+    @model_validator(mode="after")
+    def _has_its_schema(self) -> Self:
+        if self.type == "json_schema" and (self.json_schema is None or self.json_schema.schema_ is None):
+            raise ValueError("type json_schema needs json_schema.schema")
+        return self
+
+    def schema_wanted(self) -> dict[str, Any] | None:
+        """Return the JSON schema that an answer must follow; None for any text."""
+        if self.type == "text":
+            return None
+        if self.type == "json_schema" and self.json_schema is not None:
+            return self.json_schema.schema_
+        return {"type": "object"}
+
 
 class StreamOptions(BaseModel):
     """Options of streamed answers."""

@@ -21,8 +21,8 @@ class GrammarError(ValueError):
     """A schema or expression that cannot be followed."""
 
 
-def for_json_schema(schema: dict[str, Any] | None) -> str:
-    """Return the grammar of a JSON schema; None: of any JSON object.
+def for_json_schema(schema: dict[str, Any]) -> str:
+    """Return the grammar of a JSON schema.
 
     Raises
     ------
@@ -30,7 +30,7 @@ def for_json_schema(schema: dict[str, Any] | None) -> str:
         The schema is invalid or uses what is not supported.
     """
     try:
-        text = json.dumps(schema or {"type": "object"})
+        text = json.dumps(schema)
         # one form of white space: small models love to write nothing else
         return str(llguidance.LLMatcher.grammar_from_json_schema(text, overrides={"whitespace_flexible": False}))
     except ValueError as error:
