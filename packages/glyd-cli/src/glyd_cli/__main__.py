@@ -62,6 +62,10 @@ def _main(argv: Sequence[str]) -> int:
             return _serve(argv[0], argv[1:])
         if argv and argv[0] == "store":
             return _store(argv[1:])
+        if argv and argv[0] == "doctor":
+            from glyd_cli.doctor.verb import run_doctor
+
+            return run_doctor(argv[1:])
         options = parse(argv)
         with Reporter(quiet=options.quiet, verbose=options.verbose, bar=not _shows_content(options)) as reporter:
             return _run(options, reporter, umask)

@@ -37,7 +37,7 @@ MODEL_VERBS = ("pack", "unpack", "verify", "fit")
 SERVE_VERBS = ("run", "serve")
 """First words that are commands of `glyd_cli.serve`, with options of their own."""
 
-_LATER_VERBS = ("train", "bundle", "unbundle", "doctor")
+_LATER_VERBS = ("train", "bundle", "unbundle")
 """First words that later versions take for commands; a file of that name needs a path."""
 
 _SIZE_END = 1 << 63  # no file or memory is as large

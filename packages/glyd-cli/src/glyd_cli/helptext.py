@@ -12,7 +12,7 @@ USAGE
   glyd -b [FILE...]                            measure levels on your data
   glyd pack MODEL OUT | unpack DIR OUT | verify DIR    model checkpoints
   glyd run MODEL | serve MODEL    chat with a model; an OpenAI API (run --help)
-  glyd fit MODEL                                       which GPUs it fits
+  glyd fit MODEL | doctor      which GPUs it fits; what works on this machine
 
   Without FILE, or with -, standard input goes to standard output. Inputs are
   kept. Nothing is replaced without -f.

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _NEEDED = ("torch", "transformers", "fastapi", "uvicorn", "llguidance", "prometheus_client", "glyd_gpu")
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _TOKENIZERS = {"tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json"}
+DEFAULT_PORT = 8000
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
@@ -153,7 +154,7 @@ def run_serve_verb(options: ServeOptions, reporter: Reporter) -> Exit:
     FileError
         The model cannot be read, or the port is taken.
     """
-    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    missing = missing_packages()
     if missing:
         raise UsageError(f"{options.verb} needs {', '.join(missing)}: python -m pip install 'glyd-cli[serve]'")
     check_model(options)
@@ -169,6 +170,11 @@ def run_serve_verb(options: ServeOptions, reporter: Reporter) -> Exit:
     from glyd_cli.serving.verbs import serve_model  # noqa: PLC0415 - imports torch
 
     return serve_model(options, reporter, listener, key)
+
+
+def missing_packages() -> list[str]:
+    """Return what of the extra ``serve`` is not installed."""
+    return [name for name in _NEEDED if importlib.util.find_spec(name) is None]
 
 
 def check_model(options: ServeOptions) -> None:
@@ -207,7 +213,7 @@ def listen(options: ServeOptions) -> socket.socket:
     FileError
         The address cannot be had.
     """
-    wanted = 8000 if options.port is None else options.port
+    wanted = DEFAULT_PORT if options.port is None else options.port
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     server = socket.socket(family, socket.SOCK_STREAM)
     server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
