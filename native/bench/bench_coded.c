@@ -1,11 +1,11 @@
 /* SPDX-FileCopyrightText: 2026 The glyd authors
  * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
  *
- * Level max beside zstd -3, on the LZ payload alone (no frame, no check), one
+ * A level of coded blocks (max unless told) beside one of zstd (-3), on the LZ payload alone (no frame, no check), one
  * thread, both in this process and in turns: bytes, write and read as multiples
  * of zstd's, medians of the ratios of each round.
  *
- *   bench_coded [-r rounds] [-w rounds] [-s segment KiB] [-c cpu] [-l] [-n most bytes] FILE...
+ *   bench_coded [-L level id] [-z zstd level] [-r rounds] [-w rounds] [-s segment KiB] [-c cpu] [-l] [-n most bytes] FILE...
  */
 #define _POSIX_C_SOURCE 199309L
 #include <math.h>
@@ -44,7 +44,7 @@ static void *memory(size_t n) {
 }
 
 int main(int argc, char **argv) {
-  int rounds = 11, writes = 5, long_distance = 0, cpu_given = -1, arg = 1;
+  int level = GLYD_LEVEL_MAX, zstd_level = 3, rounds = 11, writes = 5, long_distance = 0, cpu_given = -1, arg = 1;
   size_t segment = (size_t)4 << 20, most = (size_t)16 << 20;
   for (; arg < argc && argv[arg][0] == '-'; arg++) {
     if (argv[arg][1] == 'l') {
@@ -55,6 +55,8 @@ int main(int argc, char **argv) {
     const long v = atol(argv[arg + 1]);
     switch (argv[arg++][1]) {
     case 'r': rounds = (int)v; break;
+    case 'L': level = (int)v; break;
+    case 'z': zstd_level = (int)v; break;
     case 'w': writes = (int)v; break;
     case 's': segment = (size_t)v << 10; break;
     case 'c': cpu_given = (int)v; break;
@@ -65,14 +67,15 @@ int main(int argc, char **argv) {
   if (rounds > 99) rounds = 99;
   if (writes > 99) writes = 99;
   const unsigned cpu = cpu_given < 0 ? glyd_cpu_features() : (unsigned)cpu_given;
-  const glyd_lz_config config = {GLYD_LEVEL_MAX, long_distance, segment, cpu};
+  const glyd_lz_config config = {level, long_distance, segment, cpu};
   void *encoder = memory(glyd_lz_encode_workspace(&config)), *decoder = memory(glyd_lz_decode_workspace());
   ZSTD_CCtx *zc = ZSTD_createCCtx();
   ZSTD_DCtx *zd = ZSTD_createDCtx();
   double log_bytes = 0, log_write = 0, log_read = 0;
   int files = 0;
-  printf("zstd %s; segments of %zu KiB, cpu %u\n%-24s %10s %7s %7s %7s %8s %8s %8s %8s\n", ZSTD_versionString(),
-         segment >> 10, cpu, "file", "zstd -3", "bytes", "write", "read", "w MB/s", "r MB/s", "zw", "zr");
+  printf("zstd %s -%d, level %d; segments of %zu KiB, cpu %u\n%-24s %10s %7s %7s %7s %8s %8s %8s %8s\n",
+         ZSTD_versionString(), zstd_level, level, segment >> 10, cpu, "file", "zstd bytes", "bytes", "write", "read",
+         "w MB/s", "r MB/s", "zw", "zr");
   for (; arg < argc; arg++) {
     FILE *f = fopen(argv[arg], "rb");
     if (f == NULL) {
@@ -90,7 +93,7 @@ int main(int argc, char **argv) {
     double w[99], r[99], tw[99], tr[99], zw[99], zr[99];
     for (int k = 0; k < writes; k++) {
       double t = now();
-      zlen = ZSTD_compressCCtx(zc, z, zcap, in, len, 3);
+      zlen = ZSTD_compressCCtx(zc, z, zcap, in, len, zstd_level);
       zw[k] = now() - t;
       t = now();
       total = 0;

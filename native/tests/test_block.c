@@ -75,16 +75,16 @@ static void test_round_trips(void) {
                                  31, 33, 60, 100, 250, 1000, 4096, 20000, 70000, 262143, 262144, 262145, 600000};
   for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
     for (unsigned kind = 0; kind < TEST_KINDS; kind++)
-      for (int level = GLYD_LEVEL_TURBO; level <= GLYD_LEVEL_MAX; level++) {
+      for (int level = GLYD_LEVEL_TURBO; level <= GLYD_LEVEL_HIGH; level++) {
         const size_t n = sizes[k];
         uint8_t *in = malloc(n), *out = malloc(bound(n)), *back = malloc(n);
         test_content(kind, in, n);
-        const size_t len = encode(level, level == GLYD_LEVEL_MAX && k % 2, n, in, n, out, bound(n));
+        const size_t len = encode(level, level >= GLYD_LEVEL_MAX && k % 2, n, in, n, out, bound(n));
         CHECK(len > 0 && len <= n + 16 * (n / GLYD_BLOCK_MAX + 1));
         CHECK(decode(out, len, back, n) == GLYD_OK && memcmp(in, back, n) == 0);
         if (n <= 70000) {
-          CHECK(encode(level, level == GLYD_LEVEL_MAX && k % 2, n, in, n, out, len) == len);
-          CHECK(encode(level, level == GLYD_LEVEL_MAX && k % 2, n, in, n, back, len - 1) == 0);
+          CHECK(encode(level, level >= GLYD_LEVEL_MAX && k % 2, n, in, n, out, len) == len);
+          CHECK(encode(level, level >= GLYD_LEVEL_MAX && k % 2, n, in, n, back, len - 1) == 0);
         }
         /* sizes that lie, and input that ends early or late */
         CHECK(decode(out, len - 1, NULL, n) == GLYD_E_CORRUPT);
@@ -102,11 +102,11 @@ static void test_round_trips(void) {
 static void test_large(void) {
   const size_t n = ((size_t)9 << 20) + 12345;
   uint8_t *in = malloc(n), *out = malloc(bound(n)), *back = malloc(n);
-  for (int level = GLYD_LEVEL_TURBO; level <= GLYD_LEVEL_MAX + 1; level++) {
+  for (int level = GLYD_LEVEL_TURBO; level <= GLYD_LEVEL_HIGH + 1; level++) {
     test_content(level & 1 ? 5 : 3, in, n);
     memcpy(in + ((size_t)8 << 20), in, 500000);
-    const int real = level <= GLYD_LEVEL_MAX ? level : GLYD_LEVEL_MAX;
-    const size_t len = encode(real, level > GLYD_LEVEL_MAX, (uint64_t)16 << 20, in, n, out, bound(n));
+    const int real = level <= GLYD_LEVEL_HIGH ? level : GLYD_LEVEL_MAX;
+    const size_t len = encode(real, level > GLYD_LEVEL_HIGH, (uint64_t)16 << 20, in, n, out, bound(n));
     CHECK(len > 0 && decode(out, len, back, n) == GLYD_OK && memcmp(in, back, n) == 0);
   }
   free(in);
@@ -191,7 +191,7 @@ static void test_mutations(unsigned rounds) {
     static void *workspace;
     if (workspace == NULL) {
       size_t most = 0;
-      for (int l = GLYD_LEVEL_TURBO; l <= GLYD_LEVEL_MAX; l++) {
+      for (int l = GLYD_LEVEL_TURBO; l <= GLYD_LEVEL_HIGH; l++) {
         const glyd_lz_config c = {l, 0, MOST, GLYD_CPU_SCALAR};
         if (glyd_lz_encode_workspace(&c) > most) most = glyd_lz_encode_workspace(&c);
       }

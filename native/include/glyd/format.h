@@ -64,5 +64,6 @@
 #define GLYD_LEVEL_FAST 2
 #define GLYD_LEVEL_DEFAULT 3
 #define GLYD_LEVEL_MAX 4
+#define GLYD_LEVEL_HIGH 5
 
 #endif

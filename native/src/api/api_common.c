@@ -42,6 +42,7 @@ const char *glyd_level_name(int level) {
   case GLYD_LEVEL_FAST: return "fast";
   case GLYD_LEVEL_DEFAULT: return "default";
   case GLYD_LEVEL_MAX: return "max";
+  case GLYD_LEVEL_HIGH: return "high";
   default: return NULL;
   }
 }

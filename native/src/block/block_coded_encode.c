@@ -9,6 +9,7 @@
 #include "huffman/huffman_encode.h"
 #include "match/match_double.h"
 #include "match/match_long.h"
+#include "match/match_row.h"
 
 #define BLOCK_SIZE ((size_t)GLYD_BLOCK_MAX)
 /* A block may start at each PIECE of content, where the statistics of literals
@@ -34,8 +35,10 @@ typedef struct block_planes {
 } block_planes;
 
 typedef struct coded_encoder {
-  glyd_match_double finder;
-  glyd_match_long far; /* with long_distance */
+  int level;
+  glyd_match_double finder; /* level max */
+  glyd_match_row rows;      /* level high */
+  glyd_match_long far;      /* with long_distance */
   glyd_long_match far_matches[GLYD_BLOCK_MAX / GLYD_MATCH_LONG_MIN];
   unsigned cpu;
   glyd_huffman_code last[GLYD_CODED_PLANES];
@@ -54,8 +57,13 @@ typedef struct plane_ends {
 
 static size_t round_up(size_t n) { return (n + 63) & ~(size_t)63; }
 
+static size_t finder_workspace(const glyd_lz_config *config) {
+  return round_up(config->level >= GLYD_LEVEL_HIGH ? glyd_match_row_workspace(config->segment_size)
+                                                   : glyd_match_double_workspace(config->segment_size));
+}
+
 size_t glyd_coded_encode_workspace(const glyd_lz_config *config) {
-  return round_up(sizeof(coded_encoder)) + round_up(glyd_match_double_workspace(config->segment_size)) +
+  return round_up(sizeof(coded_encoder)) + finder_workspace(config) +
          (config->long_distance ? glyd_match_long_workspace(config->segment_size) : 0);
 }
 
@@ -400,24 +408,33 @@ static glyd_status put_blocks(coded_encoder *e, block_output *o, const uint8_t *
   return GLYD_OK;
 }
 
+/* Sequences of [start, end) of the segment to seqs; returns their number. */
+static size_t parse(coded_encoder *e, const uint8_t *segment, size_t start, size_t end, glyd_sequence *seqs) {
+  if (e->level >= GLYD_LEVEL_HIGH) return glyd_match_row_parse(&e->rows, segment, start, end, seqs);
+  return glyd_match_double_parse(&e->finder, segment, start, end, seqs);
+}
+
 /* Sequences of [start, end) of the segment of len bytes to e->sequences; returns
  * their number. With long_distance what lies between two far matches is parsed
  * by itself. */
 static size_t find_sequences(coded_encoder *e, int long_distance, const uint8_t *segment, size_t start, size_t end,
                              size_t len) {
-  if (!long_distance) return glyd_match_double_parse(&e->finder, segment, start, end, e->sequences);
+  if (!long_distance) return parse(e, segment, start, end, e->sequences);
   const size_t n_far = glyd_match_long_find(&e->far, segment, start, end, e->far_matches);
   size_t n = 0, at = start;
   for (size_t k = 0; k < n_far; k++) {
     const glyd_long_match *const f = &e->far_matches[k];
-    const size_t found = glyd_match_double_parse(&e->finder, segment, at, f->position, e->sequences + n);
+    const size_t found = parse(e, segment, at, f->position, e->sequences + n);
     for (size_t i = n; i < n + found; i++) at += e->sequences[i].literals + e->sequences[i].length;
     n += found;
     e->sequences[n++] = (glyd_sequence){(uint32_t)(f->position - at), (uint32_t)f->length, (uint32_t)f->offset};
     at = f->position + f->length;
-    glyd_match_double_skip(&e->finder, segment, f->position, at, len, (uint32_t)f->offset);
+    if (e->level >= GLYD_LEVEL_HIGH)
+      glyd_match_row_skip(&e->rows, segment, f->position, at, len, (uint32_t)f->offset);
+    else
+      glyd_match_double_skip(&e->finder, segment, f->position, at, len, (uint32_t)f->offset);
   }
-  return n + glyd_match_double_parse(&e->finder, segment, at, end, e->sequences + n);
+  return n + parse(e, segment, at, end, e->sequences + n);
 }
 
 glyd_status glyd_coded_segment_encode(const glyd_lz_config *config, void *workspace, const uint8_t *in, size_t history,
@@ -429,10 +446,15 @@ glyd_status glyd_coded_segment_encode(const glyd_lz_config *config, void *worksp
   for (unsigned k = 0; k < GLYD_CODED_PLANES; k++) e->last[k].valid = 0;
   e->cpu = config->cpu;
   uint8_t *const tables = (uint8_t *)workspace + round_up(sizeof *e);
-  glyd_match_double_reset(&e->finder, config->cpu, tables, total);
-  if (config->long_distance)
-    glyd_match_long_reset(&e->far, tables + round_up(glyd_match_double_workspace(config->segment_size)), total);
-  glyd_match_double_prime(&e->finder, in, history);
+  e->level = config->level;
+  if (config->level >= GLYD_LEVEL_HIGH) {
+    glyd_match_row_reset(&e->rows, config->cpu, tables, total);
+    glyd_match_row_prime(&e->rows, in, history);
+  } else {
+    glyd_match_double_reset(&e->finder, config->cpu, tables, total);
+    glyd_match_double_prime(&e->finder, in, history);
+  }
+  if (config->long_distance) glyd_match_long_reset(&e->far, tables + finder_workspace(config), total);
   block_output o = {out, out + cap};
   for (size_t start = history, size; start < total; start += size) {
     size = total - start < BLOCK_SIZE ? total - start : BLOCK_SIZE;

@@ -15,12 +15,12 @@
 #define BALANCED_MAX ((uint64_t)128 << 20) /* with 33 segments one too many costs two threads 3% */
 
 static int params_valid(const glyd_params *params) {
-  if (!params || params->level < GLYD_LEVEL_TURBO || params->level > GLYD_LEVEL_MAX) return 0;
+  if (!params || params->level < GLYD_LEVEL_TURBO || params->level > GLYD_LEVEL_HIGH) return 0;
   if (params->threads < 0 || params->cpu < GLYD_CPU_CHOICE_BEST || params->cpu > GLYD_CPU_CHOICE_AVX2) return 0;
   if ((params->checksum & ~1) || (params->long_distance & ~1)) return 0;
   if (params->weights < GLYD_WEIGHTS_OFF || params->weights > GLYD_WEIGHTS_ON) return 0;
   if (params->records < GLYD_RECORDS_OFF || params->records > GLYD_RECORDS_AUTO) return 0;
-  if (params->long_distance && params->level != GLYD_LEVEL_MAX) return 0;
+  if (params->long_distance && params->level < GLYD_LEVEL_MAX) return 0;
   const uint64_t size = params->segment_size;
   if (size != 0 && (size < (1u << GLYD_SEGMENT_LOG_MIN) || size > (1u << GLYD_SEGMENT_LOG_MAX))) return 0;
   if (params->base && (!params->base->map || params->long_distance)) return 0;
@@ -31,6 +31,12 @@ static unsigned segment_log_of(uint64_t size) {
   unsigned log = GLYD_SEGMENT_LOG_MIN;
   while (((uint64_t)1 << log) < size) log++;
   return log;
+}
+
+/* The more time goes into a level, the more a border costs it. */
+static uint64_t level_segment(int level) {
+  if (level >= GLYD_LEVEL_HIGH) return GLYD_SEGMENT_SIZE_HIGH;
+  return level == GLYD_LEVEL_MAX ? GLYD_SEGMENT_SIZE_MAX : GLYD_SEGMENT_SIZE_DEFAULT;
 }
 
 /* Content of a known size goes into an even number of equal segments, so that
@@ -48,11 +54,10 @@ glyd_status glyd_plan_encode(glyd_plan *plan, const glyd_params *params, uint64_
   if (known && content_size > GLYD_CONTENT_SIZE_MAX) return GLYD_E_PARAMETER;
   uint64_t segment = params->segment_size;
   if (segment == 0) {
-    segment = params->long_distance             ? GLYD_SEGMENT_SIZE_LONG
-              : params->base                    ? GLYD_SEGMENT_SIZE_BASE
-              : params->records                 ? GLYD_SEGMENT_SIZE_RECORDS
-              : params->level == GLYD_LEVEL_MAX ? GLYD_SEGMENT_SIZE_MAX
-                                                : GLYD_SEGMENT_SIZE_DEFAULT;
+    segment = params->long_distance ? GLYD_SEGMENT_SIZE_LONG
+              : params->base        ? GLYD_SEGMENT_SIZE_BASE
+              : params->records     ? GLYD_SEGMENT_SIZE_RECORDS
+                                    : level_segment(params->level);
   }
   if (params->segment_size == 0 && !params->long_distance && !params->records && content_size > segment &&
       content_size <= BALANCED_MAX)

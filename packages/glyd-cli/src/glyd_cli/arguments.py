@@ -17,14 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, Literal, TypeAlias
 
-    Level: TypeAlias = Literal["turbo", "fast", "default", "max"]
+    Level: TypeAlias = Literal["turbo", "fast", "default", "max", "high"]
 
 SUFFIX = ".glyd"
 
 THREADS_MAX = 256
 
 _LATER = {
-    "--high": ("--high",),
     "--ultra": ("--ultra", "-19"),
     "--cold": ("--cold", "-C"),
     "--dictionary": ("-D", "--dictionary"),
@@ -119,7 +118,7 @@ class _Later(argparse.Action):
     """An option that is known and not there yet."""
 
     def __call__(self, _parser: Any, _namespace: Any, _values: Any, option_string: str | None = None) -> NoReturn:
-        raise UsageError(f"{option_string} is unknown to this version (levels: --turbo --fast --default --max)")
+        raise UsageError(f"{option_string} is unknown to this version (levels: --turbo --fast --default --max --high)")
 
 
 def size(text: str) -> int:
@@ -181,6 +180,7 @@ def build_parser() -> argparse.ArgumentParser:
         (("-1", "--fast"), "fast"),
         (("--default",), "default"),
         (("-9", "--max"), "max"),
+        (("--high",), "high"),
     ):
         add(*flags, dest="level", action="store_const", const=level)
     add("--long", action="store_true")
@@ -301,8 +301,8 @@ def _check(options: Options, given: dict[str, Any]) -> None:
         raise UsageError("-o needs the name of a file")
     if options.quiet and options.verbose:
         raise UsageError("-q and -v contradict each other")
-    if options.long and verb == "compress" and options.level != "max":
-        raise UsageError("--long needs --max (or -9)")
+    if options.long and verb == "compress" and options.level in {"turbo", "fast", "default"}:
+        raise UsageError("--long needs --max (or -9) or a level above it")
     if options.base is not None:
         _check_base(options)
     if options.json and verb not in {"list", "info", "bench"}:

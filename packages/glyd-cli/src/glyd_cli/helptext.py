@@ -21,9 +21,11 @@ LEVELS
   -t, --turbo        read as fast as memory allows
   -1, --fast         write about as fast as lz4
       --default      fewer bytes than lz4 at its speed (the default)
-  -9, --max          fewest bytes: for what is read more often than written
-      --long         with --max: find repeats up to 128 MiB apart; each thread
-                     then takes several hundred MiB
+  -9, --max          few bytes, written as fast as zstd does: for what is read
+                     more often than written
+      --high         fewer still, written at 30 to 150 MB/s, read as fast
+      --long         with --max and above: find repeats up to 128 MiB apart;
+                     each thread then takes several hundred MiB
   -r, --records      with any level: store tables and logs (CSV, JSON, SQL,
                      lines of text) as columns where that takes fewer bytes
 

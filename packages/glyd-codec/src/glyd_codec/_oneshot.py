@@ -41,7 +41,7 @@ def compress(
     data
         Any C-contiguous buffer; read in place. It must not change during the call.
     level
-        "turbo", "fast", "default" or "max": trades bytes against time.
+        "turbo", "fast", "default", "max" or "high": trades bytes against time.
     base
         Older content to store data against: a buffer, path, binary file object or `Base`.
         What both have in common costs next to nothing, wherever it has moved; the frame
@@ -51,7 +51,7 @@ def compress(
     checksum
         Store a checksum of each segment (4 bytes of it for up to 64 KiB of content, else 8).
     long
-        Look for repeats as far back as 128 MiB (level "max" only). Reading the frame
+        Look for repeats as far back as 128 MiB (levels "max" and up). Reading the frame
         then takes 256 MiB a thread.
     records
         Store tables and logs as columns: CSV and its kin, JSON lines, SQL dumps, where that takes
@@ -62,7 +62,7 @@ def compress(
         at beforehand: there "auto" is as True.
     segment_size
         Bytes of content that are coded, and later read, on their own: 2^10 … 2^30;
-        None: at most 4 MiB (level "max": 8 MiB; with a base or records: 16 MiB; with ``long``: 128 MiB), in pieces of equal size.
+        None: at most 4 MiB (level "max": 8 MiB; "high", with a base or records: 16 MiB; with ``long``: 128 MiB), in pieces of equal size.
     weights
         Split numbers into their fields: "auto" in content that starts like a model
         (safetensors, GGUF, a file of PyTorch or NumPy), True wherever it gains, False never.

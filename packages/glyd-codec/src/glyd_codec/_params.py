@@ -15,7 +15,7 @@ from glyd_codec._native import ffi, lib
 if TYPE_CHECKING:
     from typing import Any, Literal, TypeAlias
 
-    Level: TypeAlias = Literal["turbo", "fast", "default", "max"]
+    Level: TypeAlias = Literal["turbo", "fast", "default", "max", "high"]
     Weights: TypeAlias = Literal["auto", True, False]
     Records: TypeAlias = Literal[True, False, "auto"]
 
@@ -24,6 +24,7 @@ _LEVEL_IDS = {
     "fast": lib.GLYD_LEVEL_FAST,
     "default": lib.GLYD_LEVEL_DEFAULT,
     "max": lib.GLYD_LEVEL_MAX,
+    "high": lib.GLYD_LEVEL_HIGH,
 }
 
 _RECORDS: dict[object, int] = {False: 0, True: 1, "auto": 2}  # GLYD_RECORDS_*
@@ -160,8 +161,8 @@ def native_params(
     """
     params = ffi.new("glyd_params *")
     lib.glyd_params_init(params, level_id(level))
-    if long and level != "max":
-        raise ParameterError(f"long needs level 'max', not {level!r}")
+    if long and level_id(level) < lib.GLYD_LEVEL_MAX:
+        raise ParameterError(f"long needs level 'max' or above, not {level!r}")
     if long and base:
         raise ParameterError("long and base exclude each other: copies reach over all of a base anyway")
     if segment_size is not None:

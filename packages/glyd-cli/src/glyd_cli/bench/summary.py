@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
     from glyd_cli.bench.measure import FileResult, Row
 
-SLOTS = (("glyd turbo", "lz4"), ("glyd fast", "lz4"), ("glyd default", "lz4"), ("glyd max", "zstd -3"))
+SLOTS = (
+    ("glyd turbo", "lz4"),
+    ("glyd fast", "lz4"),
+    ("glyd default", "lz4"),
+    ("glyd max", "zstd -3"),
+    ("glyd high", "zstd -9"),
+)
 """Each level and the compressor it is to replace."""
 
 PICK_READS = 10
