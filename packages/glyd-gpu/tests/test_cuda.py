@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BUSL-1.1
 """The kernels, on a CUDA device."""
 
+import copy
 import subprocess
 import sys
 
@@ -13,6 +14,8 @@ import glyd_codec
 import glyd_gpu
 from glyd_gpu import EXACT, FAST, INVARIANT, LAYOUTS, PackedMeta, check, concat_rows, slice_cols, slice_rows
 from glyd_gpu._matrices import KINDS, bits, gaussian, special
+from glyd_gpu._merge import merge_modules
+from glyd_gpu._pack_live import pack_modules
 
 pytestmark = pytest.mark.gpu
 ops = torch.ops.glyd
@@ -22,6 +25,11 @@ def packed(weight, layout):
     pack = ops.pack(weight.cuda(), LAYOUTS[layout])
     assert pack.numel(), "does not pay"
     return pack, PackedMeta.from_tensor(pack).as_list()
+
+
+def finite(weight):
+    """Return weights without those whose sums no two kernels agree on: NaN, infinities and the largest."""
+    return torch.where(weight.isfinite() & (weight.abs() < 1e30), weight, torch.zeros_like(weight))
 
 
 def test_self_check():
@@ -158,7 +166,7 @@ torch.cuda.synchronize()
 @pytest.mark.parametrize("tokens", [1, 7, 16, 33, 100, 200])
 def test_products_of_the_routes_on_a_shape_that_was_not_measured(layout, tokens):
     """Odd edges, exceptions and a bias; poisoned memory; the same bits again; also in a graph, replayed twice."""
-    weight = special(577, 1000)
+    weight = finite(special(577, 1000))
     pack, meta = packed(weight, layout)
     x = torch.randn(tokens, 1000, device="cuda").to(torch.bfloat16)
     bias = torch.randn(577, device="cuda").to(torch.bfloat16)
@@ -175,3 +183,61 @@ def test_products_of_the_routes_on_a_shape_that_was_not_measured(layout, tokens)
             each.fill_(float("nan"))
         graph.replay()
         assert all(torch.equal(bits(each), bits(y)) for each in again)
+
+
+# layout → route and the most tokens that it takes
+ROUTES = {
+    "mma12": {
+        "generic": 64, "decode": 300, "stream:2,16,1,0": 16, "stream:2,8,1,1": 16, "ring:8,3,1,2,0,132,1": 8,
+        "ring:16,2,1,4,0,132,0": 16, "ring:32,1,2,2,2,0,1": 32, "ring:64,2,1,2,0,132,1": 64, "ring:256,2,1,1,0,132,1": 256,
+    },
+    "tiered": {
+        "generic": 64, "decode": 300, "ring:8,3,1,1,0,132,1": 8, "ring:32,1,3,1,2,0,1": 32, "ring:64,3,1,1,0,132,1": 64,
+        "ring:128,2,1,1,0,132,1": 128,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("layout", "route", "most"), [(a, r, n) for a, rs in ROUTES.items() for r, n in rs.items()])
+def test_every_kind_of_route_by_force(layout, route, most, monkeypatch):
+    if "ring" in route and torch.cuda.get_device_capability() != (9, 0):
+        pytest.skip("rings are for Hopper")
+    monkeypatch.setenv("GLYD_GPU_ROUTE", route)
+    for kind, rows, cols in (("gaussian", 576, 1000), ("special", 577, 1000), ("heavy_tails", 1088, 4224)):
+        weight = finite(KINDS[kind](rows, cols))
+        pack, meta = packed(weight, layout)
+        for tokens in sorted({1, min(7, most), most}):
+            x = torch.randn(tokens, cols, device="cuda").to(torch.bfloat16)
+            bias = torch.randn(rows, device="cuda").to(torch.bfloat16) if tokens % 2 else None
+            torch.full((4 * tokens * rows,), float("nan"), dtype=torch.bfloat16, device="cuda")  # freed: poison
+            y = ops.linear(x, pack, meta, bias, FAST)
+            if route == "decode":
+                assert torch.equal(y, F.linear(x, weight.cuda(), bias))
+            else:
+                assert check.close(y, x, weight.cuda(), bias)[1], (kind, tokens)
+            assert torch.equal(bits(ops.linear(x, pack, meta, bias, FAST)), bits(y))
+
+
+def test_merged_layers_notice_writes_on_the_device():
+    plain = torch.nn.ModuleDict({name: torch.nn.Linear(512, n) for name, n in zip("qkv", (256, 128, 128), strict=True)})
+    plain = torch.nn.ModuleDict({f"{name}_proj": layer for name, layer in plain.items()}).cuda().to(torch.bfloat16)
+    merged = copy.deepcopy(plain)
+    assert pack_modules(merged, "mma12").wrong == []
+    assert merge_modules(merged) == 1
+
+    def right(name, x):
+        with torch.no_grad():
+            return check.close(merged[name](x), x, plain[name].weight, plain[name].bias)[1]
+
+    x = torch.randn(4, 512, device="cuda").to(torch.bfloat16)
+    assert right("q_proj", x)
+    for write in (lambda: x.mul_(2), lambda: x.add_(1), x.normal_):
+        write()
+        assert all(right(name, x) for name in ("k_proj", "v_proj", "q_proj"))
+    graph = torch.cuda.CUDAGraph()
+    with torch.no_grad(), torch.cuda.graph(graph):
+        outputs = {name: layer(x) for name, layer in merged.items()}
+    x.normal_()
+    graph.replay()
+    for name, y in outputs.items():
+        assert check.close(y, x, plain[name].weight, plain[name].bias)[1]
