@@ -47,7 +47,7 @@ def test_rows_fixes_and_json(glyd):
 def test_what_is_no_makes_it_fail(monkeypatch, capfd):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr(checks, "gpu_facts", lambda: None)
-    monkeypatch.setattr(checks, "disk_free", lambda folder: 10**6)
+    monkeypatch.setattr(machine, "disk_free", lambda folder: 10**6)
     assert verb.run_doctor([]) == 2
     out = capfd.readouterr().out
     assert "NO  disk" in out

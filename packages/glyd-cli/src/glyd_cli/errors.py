@@ -75,6 +75,21 @@ def write_error(path: str, error: OSError, written: int) -> Exception:
     return FileError(path, f"write failed after {written} bytes: {why}")
 
 
+def file_error(error: OSError, name: str) -> FileError:
+    """Return an `OSError` of reading a model as a `FileError`; network libraries raise some with long texts and no number.
+
+    Parameters
+    ----------
+    error
+        What was raised.
+    name
+        What it is about when it does not say so itself.
+    """
+    path = os.fsdecode(error.filename) if error.filename is not None else name
+    text = os_reason(error) if error.errno else str(error).strip().partition("\n")[0]
+    return FileError(path, text or type(error).__name__)
+
+
 def os_reason(error: OSError) -> str:
     """Return the plain reason of an `OSError`, without number and file name."""
     if error.errno:

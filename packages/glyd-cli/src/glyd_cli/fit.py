@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from typing import TYPE_CHECKING
 
 import glyd
-from glyd_cli.errors import Exit, FileError, os_reason, shown
+from glyd_cli.errors import Exit, file_error, shown
 from glyd_cli.report import print_text, size_text
 
 if TYPE_CHECKING:
@@ -37,9 +36,7 @@ def fit_model(options: Options) -> Exit:
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             raise
-        path = os.fsdecode(error.filename) if error.filename is not None else model
-        text = os_reason(error) if error.errno else str(error).strip().partition("\n")[0]
-        raise FileError(path, text or type(error).__name__) from error
+        raise file_error(error, model) from error
     if options.json:
         print_text(json.dumps(dataclasses.asdict(report), indent=2) + "\n")
     else:

@@ -149,3 +149,29 @@ def cuda_of_driver() -> tuple[int, int] | None:
     if driver.cuDriverGetVersion(ctypes.byref(version)) != 0:
         return None
     return version.value // 1000, version.value % 1000 // 10
+
+
+def newer_driver(built: str) -> str:
+    """Return what to do when the driver is older than the CUDA that a PyTorch was built for."""
+    oldest = {"12": "525", "13": "580"}.get(built.partition(".")[0])
+    driver = f"NVIDIA's driver to {oldest} or newer" if oldest else "NVIDIA's driver"
+    return f"update {driver}, or install a PyTorch built for an older CUDA"
+
+
+def hub_cache() -> str:
+    """Return the folder that models of the hub are kept in."""
+    home = os.environ.get("HF_HOME") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "huggingface"
+    )
+    return os.environ.get("HF_HUB_CACHE") or os.path.join(home, "hub")
+
+
+def disk_free(folder: str) -> int | None:
+    """Return the free bytes of the disk that a folder is on, or will be on when it is made."""
+    place = Path(folder).absolute()
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    try:
+        return shutil.disk_usage(place).free
+    except OSError:
+        return None

@@ -56,6 +56,7 @@ class ServeOptions:
     queue: int = 256
     layout: Literal["auto", "tiered", "mma12"] = "auto"
     exact: bool = False
+    verify: bool = False
     device: str | None = None
     name: str | None = None
     revision: str | None = None
@@ -98,6 +99,7 @@ def build_serve_parser() -> argparse.ArgumentParser:
     add("--queue", metavar="N", type=_count)
     add("--layout", choices=("auto", "tiered", "mma12"))
     add("--exact", action="store_true", default=None)
+    add("--verify", action="store_true", default=None)
     add("--device", metavar="NAME")
     add("--name", metavar="ID")
     add("--revision", metavar="REV")
@@ -251,6 +253,7 @@ glyd serve MODEL    an OpenAI API for other programs
       --queue N          requests that wait at most (256)
       --layout NAME      auto, tiered (smallest) or mma12 (fastest)
       --exact            logits with the very bits of the bf16 model
+      --verify           check every byte of a packed directory first
       --device NAME      cpu, cuda, cuda:1 …
       --name ID          id of the model in the API
       --revision REV     of a model on the hub

@@ -134,14 +134,8 @@ def driver(cards: list[machine.Card] | None, facts: dict[str, Any] | None) -> Ch
     found = cards[0].driver + (f" (CUDA {runs[0]}.{runs[1]})" if runs else "")
     built = str(((facts or {}).get("cuda") or {}).get("torch_built_for") or "")
     if runs and built and int(built.partition(".")[0]) > runs[0]:
-        return Check("driver", NO, f"{found}; PyTorch was built for CUDA {built}", old_driver_fix(built))
+        return Check("driver", NO, f"{found}; PyTorch was built for CUDA {built}", machine.newer_driver(built))
     return Check("driver", OK, found)
-
-
-def old_driver_fix(built: str) -> str:
-    """Return what to do when the driver is older than a PyTorch's CUDA."""
-    oldest = {"12": "525", "13": "580"}.get(built.partition(".")[0], "a newer")
-    return f"update the driver to {oldest} or newer, or install a PyTorch built for an older CUDA"
 
 
 def torch(cards: list[machine.Card] | None, facts: dict[str, Any] | None) -> Check:
@@ -242,8 +236,8 @@ def memory(found: machine.Memory) -> Check:
 
 def disk() -> Check:
     """Look for room where models of the hub go."""
-    folder = hub_cache()
-    free = disk_free(folder)
+    folder = machine.hub_cache()
+    free = machine.disk_free(folder)
     if free is None:
         return Check("disk", WARN, f"{folder} cannot be looked at", "set HF_HOME to a folder that can be written")
     text = f"{size_text(free)} free for {folder}"
@@ -252,25 +246,6 @@ def disk() -> Check:
     if free < _SOME_NBYTES:
         return Check("disk", WARN, text, "a model of 8 G weights takes 16.4 GB: make room, or set HF_HOME")
     return Check("disk", OK, text)
-
-
-def hub_cache() -> str:
-    """Return the folder that models of the hub are kept in."""
-    home = os.environ.get("HF_HOME") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "huggingface"
-    )
-    return os.environ.get("HF_HUB_CACHE") or os.path.join(home, "hub")
-
-
-def disk_free(folder: str) -> int | None:
-    """Return the free bytes of the disk that a folder is on, or will be on when it is made."""
-    place = Path(folder).absolute()
-    while not place.exists() and place != place.parent:
-        place = place.parent
-    try:
-        return shutil.disk_usage(place).free
-    except OSError:
-        return None
 
 
 def hub() -> Check:

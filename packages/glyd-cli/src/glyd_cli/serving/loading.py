@@ -1,0 +1,299 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""A model and its engine: whether they fit is said before anything is read, and every fault with what to do."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+import transformers
+
+import glyd
+import glyd_gpu
+from glyd_cli import machine
+from glyd_cli.errors import FileError, UsageError, file_error
+from glyd_cli.report import size_text
+from glyd_cli.serving.transformers_engine import TransformersEngine, describe_model, kv_bytes_a_token
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+    from glyd_cli.report import Reporter
+    from glyd_cli.serve import ServeOptions
+
+_KV_SHARE = {"cpu": 0.25, "cuda": 0.8}  # of the memory that is free once the weights are there
+_CONTEXT_MAX = 32768  # unless asked for: longer windows cost memory that most chats never use
+_CONTEXT_MIN = 64  # less is no chat
+_RUNTIME_NBYTES = {"cpu": 0, "cuda": 700_000_000}  # of libraries, once the first product ran
+
+_UNREACHABLE = "the hub cannot be reached and the model is not in the cache: check the network, or name a directory"
+
+# words of other libraries' errors → cause and cure
+_CAUSES = (
+    (
+        ("gated repo", "awaiting a review", "401 Client", "403 Client"),
+        "access to it must be asked for on the hub: ask on its page, then log in with hf auth login",
+    ),
+    (
+        ("trust_remote_code",),
+        "it comes with code of its own: --trust-remote-code runs it, if you trust its authors",
+    ),
+    (
+        ("is not a local folder and is not a valid model", "404 Client", "RepositoryNotFound"),
+        "no such model on the hub: check the name, and log in with hf auth login if it is private",
+    ),
+    (
+        ("couldn't connect", "offline mode", "Max retries", "Name or service not known", "LocalEntryNotFound"),
+        _UNREACHABLE,
+    ),
+    (
+        ("is not a valid git identifier", "RevisionNotFound"),
+        "no such revision on the hub: check --revision",
+    ),
+    (
+        ("does not recognize this architecture", "model type"),
+        "this version of transformers does not know its architecture: update it",
+    ),
+    (("No space left",), "the disk is full: make room, or set HF_HOME to a larger one"),
+)
+
+
+class OfflineError(Exception):
+    """The hub does not answer."""
+
+
+def load(options: ServeOptions, reporter: Reporter) -> tuple[Any, PreTrainedTokenizerFast]:
+    """Return model and tokenizer.
+
+    Raises
+    ------
+    FileError, UsageError, GlydError
+        With cause and cure.
+    """
+    device = choose_device(options, reporter)
+    hub: dict[str, Any] = {"trust_remote_code": options.trust_remote_code}
+    try:
+        check_room(options, device)
+    except OfflineError:
+        if cached_folder(options) is None:
+            raise FileError(options.model, _UNREACHABLE) from None
+        reporter.say("glyd: the hub cannot be reached: this is the copy in the cache")
+        hub["local_files_only"] = True
+    if options.revision is not None:
+        hub["revision"] = options.revision
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(options.model, **hub)
+        if getattr(tokenizer, "_tokenizer", None) is None:
+            raise UsageError(f"{options.model} has no fast tokenizer (tokenizer.json): convert its tokenizer first")
+        model = glyd_gpu.from_pretrained(
+            options.model,
+            device=options.device,
+            layout=options.layout,
+            exact=options.exact,
+            verify=options.verify,
+            **hub,
+        )
+    except torch.OutOfMemoryError as error:
+        raise UsageError(
+            f"not enough GPU memory for {options.model}: glyd fit says what fits; --device cpu needs none"
+        ) from error
+    except glyd.GlydError:
+        raise  # they say so already
+    except MemoryError:
+        raise
+    except Exception as error:
+        if os.environ.get("GLYD_DEBUG"):
+            raise
+        raise FileError(options.model, cause_of(error)) from error
+    if not model.can_generate():
+        raise UsageError(f"{options.model} is no model that writes text ({type(model).__name__})")
+    return model, tokenizer
+
+
+def cause_of(error: Exception) -> str:
+    """Return what to do about an error of the libraries that load models."""
+    text = f"{type(error).__name__}: {error}"
+    for words, cause in _CAUSES:
+        if any(word in text for word in words):
+            return cause
+    if isinstance(error, PermissionError):
+        return f"{error.filename or 'a file'} may not be read: change its permissions"
+    first = str(error).strip().partition("\n")[0]
+    return f"cannot be loaded: {first[:300] or type(error).__name__}"
+
+
+def choose_device(options: ServeOptions, reporter: Reporter) -> torch.device:
+    """Return where the model will be.
+
+    Raises
+    ------
+    UsageError, FileError
+        A device was asked for that does not exist or cannot be used.
+    """
+    seen = torch.cuda.is_available()
+    if options.device is None:
+        if not seen and machine.has_card():
+            reporter.say(f"glyd: on the CPU, since {why_no_gpu()}")
+        return torch.device("cuda", torch.cuda.current_device()) if seen else torch.device("cpu")
+    try:
+        device = torch.device(options.device)
+    except RuntimeError:  # which lists two dozen names
+        device = None
+    if device is None or device.type not in {"cpu", "cuda"}:
+        raise UsageError(f"--device is cpu or cuda, perhaps with a number (cuda:1), found {options.device!r}")
+    if device.type == "cuda" and not seen:
+        raise FileError(options.device, why_no_gpu())
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise FileError(options.device, f"there are {torch.cuda.device_count()} GPUs here, counted from 0")
+    return device
+
+
+def why_no_gpu() -> str:
+    """Return why PyTorch sees no GPU, and what to do."""
+    built = torch.version.cuda
+    if not machine.has_card():
+        return "there is no NVIDIA GPU here: --device cpu works everywhere"
+    if built is None:
+        return "this PyTorch is built for the CPU: install the build for CUDA (https://pytorch.org/get-started/locally)"
+    runs = machine.cuda_of_driver()
+    if runs is None:
+        return "the GPU has no driver that works: install NVIDIA's, until nvidia-smi lists the GPU"
+    if runs[0] < int(built.partition(".")[0]):
+        found = f"the driver runs CUDA {runs[0]}.{runs[1]}, and this PyTorch was built for {built}"
+        return f"{found}: {machine.newer_driver(built)}"
+    return "PyTorch sees no GPU: is CUDA_VISIBLE_DEVICES set to hide it? glyd doctor says more"
+
+
+def check_room(options: ServeOptions, device: torch.device) -> None:
+    """See whether disk and memory hold the model, from its configuration and headers alone.
+
+    Raises
+    ------
+    UsageError, FileError
+        They do not.
+    GlydError
+        The model is damaged, or no safetensors one.
+    OfflineError
+        The hub does not answer.
+    """
+    local = os.path.isdir(options.model)
+    try:
+        report = glyd.fit(options.model, context=options.context or _CONTEXT_MIN, revision=options.revision)
+    except glyd.ParameterError:
+        if local:
+            raise
+        return  # loading says more about models of the hub
+    except OSError as error:
+        if local:
+            raise file_error(error, options.model) from error
+        if isinstance(error, (FileNotFoundError, PermissionError)):
+            return
+        raise OfflineError(str(error)) from error  # and would be asked again and again for a minute
+    if not report.dtypes.get("BF16"):
+        return  # loading says what to do
+    if not local:
+        stored = report.weights[report.packed].nbytes if report.packed else sum(report.dtypes.values())
+        check_disk(options, stored)
+    if options.context is not None and report.max_context is not None and options.context > report.max_context:
+        raise UsageError(_longer_than_model(options.context, report.max_context))
+    layout = report.packed or ("mma12" if options.layout == "mma12" else "tiered")
+    weights = report.weights[layout].nbytes + _RUNTIME_NBYTES[device.type]
+    free = free_nbytes(device, mapped=bool(report.packed))
+    if free is None:
+        return
+    where = "of the GPU's memory" if device.type == "cuda" else "of memory"
+    if weights > free:
+        cure = "glyd fit says what fits" + ("; --device cpu takes none of it" if device.type == "cuda" else "")
+        raise UsageError(
+            f"{options.model} takes {size_text(weights)} {where} ({layout}), {size_text(free)} are free: {cure}"
+        )
+    if options.context is not None and report.kv_token_nbytes is not None:
+        need = options.context * report.kv_token_nbytes
+        room = int((free - weights) * _KV_SHARE[device.type])
+        if need > room:
+            most = room // report.kv_token_nbytes
+            raise UsageError(_too_long(options.context, need, room, most))
+
+
+def _longer_than_model(context: int, own: int) -> str:
+    return f"--context {context} is more than the model's window of {own} tokens"
+
+
+def _too_long(context: int, need: int, room: int, most: int) -> str:
+    return (
+        f"--context {context} takes {size_text(need)} for its KV cache, {size_text(room)} are left for it: "
+        f"name {most} or less"
+    )
+
+
+def free_nbytes(device: torch.device, *, mapped: bool = False) -> int | None:
+    """Return the memory that a model can have now; None where the system does not say.
+
+    Parameters
+    ----------
+    device
+        Where it will be.
+    mapped
+        The weights lie in a file as they are used: on the CPU all memory can hold them, as far as it is not held.
+    """
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    found = machine.memory()
+    return found.total_nbytes if mapped else found.free_nbytes
+
+
+def check_disk(options: ServeOptions, nbytes: int) -> None:
+    """See whether a download fits on the disk.
+
+    Raises
+    ------
+    FileError
+        It does not.
+    """
+    found = cached_folder(options)
+    if found is not None and any(found.glob("*.safetensors")):
+        return  # at least partly there: what is missing is not known from here
+    folder = machine.hub_cache()
+    free = machine.disk_free(folder)
+    if free is not None and nbytes > free:
+        text = f"the download takes {size_text(nbytes)}, {size_text(free)} are free: make room, or set HF_HOME"
+        raise FileError(folder, text)
+
+
+def cached_folder(options: ServeOptions) -> Path | None:
+    """Return where the hub's cache holds a model, None when it does not."""
+    from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415 - not needed for directories
+
+    config = try_to_load_from_cache(options.model, "config.json", revision=options.revision)
+    return Path(config).parent if isinstance(config, str) else None
+
+
+def make_engine(options: ServeOptions, model: Any, tokenizer: PreTrainedTokenizerFast) -> TransformersEngine:
+    """Return an engine whose window and KV cache fit into memory.
+
+    Raises
+    ------
+    UsageError
+        The window asked for does not fit, or the model has a smaller one.
+    """
+    name = options.name or (Path(options.model).resolve().name if os.path.isdir(options.model) else options.model)
+    layouts = glyd_gpu.report(model).layouts
+    layout = max(layouts, key=layouts.__getitem__) if layouts else "bf16"
+    info = describe_model(model, name, context=options.context or _CONTEXT_MAX, layout=layout)
+    if options.context is not None and options.context > info.context:
+        raise UsageError(_longer_than_model(options.context, info.context))
+    device = model.device
+    each = max(kv_bytes_a_token(model), 1)
+    free = free_nbytes(device)
+    share = _KV_SHARE[device.type]
+    room = options.slots * info.context if free is None else int(free * share / each)
+    wanted = options.context or _CONTEXT_MIN
+    if room < wanted:
+        raise UsageError(_too_long(wanted, wanted * each, room * each, room))
+    if options.context is None and room < info.context:
+        info = describe_model(model, name, context=room, layout=info.layout)
+    tokens = min(room, options.slots * info.context)
+    return TransformersEngine(model, tokenizer, info, n_slots=options.slots, n_queue=options.queue, kv_tokens=tokens)

@@ -1,0 +1,385 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""What can go wrong: each has one line of its own with its cause and what to do, and an exit code; no traceback."""
+
+import http.server
+import json
+import os
+import shutil
+import signal
+import socket
+import threading
+
+import pytest
+import torch
+import transformers
+
+import glyd
+from glyd_cli import machine
+from glyd_cli.__main__ import main
+from glyd_cli.serving import loading
+
+
+@pytest.fixture
+def command():
+    """Run the command in this process; signals are as before when it is done."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.getsignal(n) for n in numbers]
+    yield lambda *args: main([os.fspath(a) for a in args])
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def fails(capfd, monkeypatch, tmp_path, command):
+    """Run the command in this process, where the machine can be made up; return its one line."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.chdir(tmp_path)
+
+    def run(*args, code):
+        capfd.readouterr()
+        assert command(*args) == code
+        out, err = capfd.readouterr()
+        assert out == ""
+        assert err.startswith("glyd: ")
+        assert err.count("\n") == 1, err
+        assert "Traceback" not in err
+        assert len(err) < 500
+        return err
+
+    return run
+
+
+@pytest.fixture
+def copy(model_path, tmp_path):
+    """Return a copy of the model that a test may break."""
+    return shutil.copytree(model_path, tmp_path / "model")
+
+
+def edit(path, **fields):
+    found = json.loads(path.read_text())
+    found.update(fields)
+    path.write_text(json.dumps(found))
+
+
+# ---- the machine -----------------------------------------------------------
+
+
+@pytest.fixture
+def no_cuda(monkeypatch):
+    """Make PyTorch see no GPU, whatever there is."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+
+    def there_is(*, card=True, built="13.0", runs=(13, 0)):
+        monkeypatch.setattr(machine, "has_card", lambda: card)
+        monkeypatch.setattr(torch.version, "cuda", built)
+        monkeypatch.setattr(machine, "cuda_of_driver", lambda: runs)
+
+    return there_is
+
+
+@pytest.mark.parametrize(
+    ("there", "says"),
+    [
+        ({"card": False}, "no NVIDIA GPU here: --device cpu"),
+        ({"built": None}, "built for the CPU: install the build for CUDA"),
+        ({"runs": None}, "no driver that works: install NVIDIA's"),
+        ({"runs": (12, 4)}, "the driver runs CUDA 12.4, and this PyTorch was built for 13.0: update NVIDIA's driver to 580"),
+        ({}, "is CUDA_VISIBLE_DEVICES set to hide it?"),
+    ],
+    ids=["no GPU", "torch for the CPU", "no driver", "old driver", "hidden GPU"],
+)  # fmt: skip
+def test_a_gpu_that_was_asked_for(fails, model_path, no_cuda, there, says):
+    no_cuda(**there)
+    err = fails("run", model_path, "-p", "x", "--device", "cuda", code=2)
+    assert says in err
+
+
+def test_a_gpu_that_is_not_used_is_said(command, capfd, model_path, no_cuda):
+    no_cuda(runs=(12, 4))
+    assert command("run", model_path, "-p", "x", "--max-tokens", "1") == 0
+    assert "glyd: on the CPU, since the driver runs CUDA 12.4" in capfd.readouterr().err
+
+
+def test_a_gpu_number_that_is_not_there(fails, model_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert "2 GPUs here, counted from 0" in fails("run", model_path, "-p", "x", "--device", "cuda:2", code=2)
+
+
+def test_other_devices(fails, model_path):
+    assert "--device is cpu or cuda" in fails("run", model_path, "-p", "x", "--device", "tpu", code=1)
+    assert "--device is cpu or cuda" in fails("run", model_path, "-p", "x", "--device", "mps", code=1)
+
+
+def with_memory(monkeypatch, nbytes):
+    monkeypatch.setattr(machine, "memory", lambda: machine.Memory(nbytes, nbytes))
+
+
+def test_no_memory_for_the_weights(fails, model_path, monkeypatch):
+    with_memory(monkeypatch, 100_000)
+    err = fails("run", model_path, "-p", "x", code=1)
+    assert "of memory (tiered), 100 kB are free: glyd fit says what fits" in err
+
+
+def test_no_memory_for_a_packed_model(fails, model_path, monkeypatch, tmp_path):
+    glyd.pack_model(model_path, tmp_path / "packed")
+    with_memory(monkeypatch, 100_000)
+    assert "of memory (tiered), 100 kB are free" in fails("run", "packed", "-p", "x", code=1)
+
+
+def test_no_gpu_memory(fails, model_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (300_000_000, 80 * 10**9))
+    err = fails("run", model_path, "-p", "x", code=1)
+    assert "of the GPU's memory (tiered), 300 MB are free: glyd fit says what fits; --device cpu" in err
+
+
+def test_memory_that_runs_out_while_loading(fails, model_path, monkeypatch):
+    def full(*args, **kw):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.\nMore lines")
+
+    monkeypatch.setattr(loading.glyd_gpu, "from_pretrained", full)
+    assert "not enough GPU memory" in fails("run", model_path, "-p", "x", code=1)
+
+    def no_memory(*args, **kw):
+        raise MemoryError
+
+    monkeypatch.setattr(loading.glyd_gpu, "from_pretrained", no_memory)
+    assert "not enough memory" in fails("run", model_path, "-p", "x", code=4)
+
+
+def test_a_context_that_memory_does_not_hold(fails, model_path, monkeypatch):
+    with_memory(monkeypatch, 700_000)
+    err = fails("run", model_path, "-p", "x", "--context", "256", code=1)
+    assert "--context 256 takes 131 kB for its KV cache" in err
+    assert "or less" in err
+
+
+def test_a_context_longer_than_the_model(fails, model_path):
+    assert "--context 9999 is more than the model's window of 256" in fails(
+        "run", model_path, "-p", "x", "--context", "9999", code=1
+    )
+
+
+def test_a_prompt_longer_than_the_window(fails, model_path):
+    assert "the window of this model holds 256" in fails("run", model_path, "-p", "x " * 500, code=1)
+
+
+def test_no_prompt(fails, model_path):
+    assert "the prompt is empty" in fails("run", model_path, "-p", " ", code=1)
+
+
+def test_missing_packages(fails, model_path, monkeypatch):
+    from glyd_cli import serve
+
+    monkeypatch.setattr(serve, "missing_packages", lambda: ["uvicorn", "fastapi"])
+    assert "needs uvicorn, fastapi: python -m pip install 'glyd-cli[serve]'" in fails("run", model_path, code=1)
+
+
+# ---- where it listens ------------------------------------------------------
+
+
+def test_a_port_that_is_taken(fails, model_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        err = fails("serve", model_path, "--port", str(port), code=2)
+    assert f"127.0.0.1:{port}: another program listens there: name another port with --port" in err
+
+
+def test_a_port_that_is_none(fails, model_path):
+    assert "no port" in fails("serve", model_path, "--port", "99999", code=1)
+
+
+def test_an_address_of_another_machine(fails, model_path, monkeypatch):
+    monkeypatch.setenv("GLYD_API_KEY", "secret")
+    assert "cannot listen there" in fails("serve", model_path, "--host", "192.0.2.1", code=2)
+
+
+def test_an_open_address_without_a_key(fails, model_path, monkeypatch):
+    monkeypatch.delenv("GLYD_API_KEY", raising=False)
+    assert "set a key in GLYD_API_KEY first" in fails("serve", model_path, "--host", "0.0.0.0", code=1)
+
+
+# ---- the model -------------------------------------------------------------
+
+
+def test_no_such_directory(fails):
+    assert "./nope: no such directory" in fails("run", "./nope", code=2)
+
+
+def test_gguf_and_pickles(fails, tmp_path):
+    (tmp_path / "weights.gguf").write_bytes(b"GGUF")
+    assert "GGUF files hold quantized weights" in fails("run", "weights.gguf", code=2)
+    (tmp_path / "old").mkdir()
+    assert "no config.json there" in fails("run", "old", code=2)
+    (tmp_path / "old" / "config.json").write_text("{}")
+    (tmp_path / "old" / "pytorch_model.bin").write_bytes(b"x")
+    assert "only pytorch_model.bin: save the model as safetensors" in fails("run", "old", code=2)
+
+
+def test_a_shard_that_is_cut(fails, copy):
+    weights = copy / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1000])
+    assert "model.safetensors" in fails("run", copy, "-p", "x", code=3)
+
+
+def test_a_header_that_is_no_header(fails, copy):
+    (copy / "model.safetensors").write_bytes(b"\xff" * 100)
+    assert "model.safetensors" in fails("run", copy, "-p", "x", code=3)
+
+
+def test_a_shard_of_the_index_that_is_not_there(fails, copy):
+    names = dict.fromkeys(("a", "b"), "model-00001-of-00002.safetensors")
+    (copy / "model.safetensors.index.json").write_text(json.dumps({"weight_map": names}))
+    assert "model-00001-of-00002.safetensors" in fails("run", copy, "-p", "x", code=3)
+
+
+def test_a_flipped_bit_of_a_packed_model(fails, model_path, tmp_path):
+    glyd.pack_model(model_path, tmp_path / "packed")
+    weights = tmp_path / "packed" / "model.safetensors"
+    data = bytearray(weights.read_bytes())
+    data[len(data) // 2] ^= 1
+    weights.write_bytes(data)
+    assert "model.safetensors" in fails("run", "packed", "-p", "x", "--verify", code=3)
+
+
+def test_weights_of_another_type(fails, copy):
+    model = transformers.AutoModelForCausalLM.from_pretrained(copy).half()
+    model.save_pretrained(copy)
+    assert "bf16" in fails("run", copy, "-p", "x", code=1)
+
+
+def test_quantized_checkpoints(fails, copy):
+    edit(copy / "config.json", quantization_config={"quant_method": "gptq", "bits": 4})
+    assert "is quantized (gptq): load the bf16 checkpoint" in fails("run", copy, "-p", "x", code=1)
+
+
+def test_an_architecture_that_is_not_known(fails, copy):
+    edit(copy / "config.json", model_type="qwen99", architectures=["Qwen99ForCausalLM"])
+    assert "does not know its architecture: update it" in fails("run", copy, "-p", "x", code=2)
+
+
+def test_code_that_comes_with_a_model(fails, copy):
+    auto = {"AutoConfig": "code.Config", "AutoModelForCausalLM": "code.Model"}
+    edit(copy / "config.json", model_type="own_kind", auto_map=auto)
+    (copy / "code.py").write_text("raise SystemExit('must not run')")
+    assert "--trust-remote-code runs it, if you trust its authors" in fails("run", copy, "-p", "x", code=2)
+
+
+def test_a_configuration_that_is_no_json(fails, copy):
+    (copy / "config.json").write_text("{nonsense")
+    assert "config.json" in fails("run", copy, "-p", "x", code=3)
+
+
+def test_no_tokenizer_and_a_broken_one(fails, copy):
+    (copy / "tokenizer.json").write_text("{nonsense")
+    assert "cannot be loaded" in fails("run", copy, "-p", "x", code=2)
+    (copy / "tokenizer.json").unlink()
+    assert "no tokenizer.json there: copy the tokenizer files" in fails("run", copy, "-p", "x", code=2)
+
+
+def test_a_model_that_writes_no_text(fails, copy, tmp_path):
+    config = transformers.BertConfig(
+        hidden_size=64, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64, vocab_size=512
+    )
+    transformers.BertModel(config).to(torch.bfloat16).save_pretrained(copy)
+    assert "no model that writes text (BertModel)" in fails("run", copy, "-p", "x", code=1)
+
+
+def test_a_file_that_may_not_be_read():
+    error = PermissionError(13, "Permission denied", "model.safetensors")
+    assert loading.cause_of(error) == "model.safetensors may not be read: change its permissions"
+
+
+# ---- the hub ---------------------------------------------------------------
+
+
+class Hub(http.server.BaseHTTPRequestHandler):
+    """Answers for models as the hub does: one is gated, one is too large for any disk, others are not there."""
+
+    def log_message(self, *args):
+        pass
+
+    def do_HEAD(self):
+        self.do_GET(body=False)
+
+    def do_GET(self, *, body=True):
+        owner, _, rest = self.path.lstrip("/").partition("/")
+        owner = "large" if self.path.startswith("/api/models/large") else owner
+        if owner == "gated" or self.path.startswith("/api/models/gated"):
+            return self.say(403, {"X-Error-Code": "GatedRepo", "X-Error-Message": "Access is restricted"})
+        if owner != "large":
+            return self.say(404, {"X-Error-Code": "RepoNotFound", "X-Error-Message": "Repository not found"})
+        header = {"w": {"dtype": "BF16", "shape": [1 << 20, 1 << 24], "data_offsets": [0, 1 << 45]}}
+        raw = json.dumps(header).encode()
+        files = {
+            "config.json": b'{"model_type": "llama"}',
+            "model.safetensors": len(raw).to_bytes(8, "little") + raw,
+        }
+        data = files.get(rest.rpartition("/")[2])
+        if data is None:
+            return self.say(404, {"X-Error-Code": "EntryNotFound"})
+        size = len(data) if "config" in rest else len(data) + (1 << 45)
+        facts = {"X-Repo-Commit": "0" * 40, "ETag": '"1"', "Content-Range": f"bytes 0-{len(data) - 1}/{size}"}
+        return self.say(206 if "Range" in self.headers else 200, facts, data if body else b"")
+
+    def say(self, status, headers, data=b""):
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(data))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+
+@pytest.fixture(scope="module")
+def hub():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        ("gated/model", "access to it must be asked for on the hub: ask on its page, then log in with hf auth login"),
+        ("nobody/nothing", "no such model on the hub: check the name"),
+        ("large/model", "the download takes 35.2 TB,"),
+    ],
+)
+def test_models_of_the_hub(glyd, tmp_path, hub, model, says):
+    env = {"HF_HUB_OFFLINE": "0", "HF_ENDPOINT": hub, "HF_HOME": os.fspath(tmp_path / "home"), "NO_PROXY": "127.0.0.1"}
+    _, err = glyd("run", model, "-p", "x", code=2, env=env)
+    assert err.count("\n") == 1, err
+    assert says in err
+
+
+def test_no_network(glyd, tmp_path):
+    env = {"HF_HUB_OFFLINE": "0", "HF_ENDPOINT": "http://127.0.0.1:1", "HF_HOME": os.fspath(tmp_path / "home")}
+    _, err = glyd("run", "nobody/nothing", "-p", "x", code=2, env=env)
+    assert err.count("\n") == 1, err
+    assert "the hub cannot be reached and the model is not in the cache: check the network" in err
+
+
+def test_without_a_network_the_cache_is_used(glyd, tmp_path, model_path):
+    commit = "0" * 40
+    repo = tmp_path / "home" / "hub" / "models--some--model"
+    shutil.copytree(model_path, repo / "snapshots" / commit)
+    (repo / "refs").mkdir()
+    (repo / "refs" / "main").write_text(commit)
+    env = {"HF_HUB_OFFLINE": "0", "HF_ENDPOINT": "http://127.0.0.1:1", "HF_HOME": os.fspath(tmp_path / "home")}
+    out, err = glyd("run", "some/model", "-p", "x", "--max-tokens", "3", "--seed", "1", env=env)
+    assert err == "glyd: the hub cannot be reached: this is the copy in the cache\n"
+    assert (out, "") == glyd("run", model_path, "-p", "x", "--max-tokens", "3", "--seed", "1")
+
+
+def test_a_disk_that_fills_up():
+    """What is left of the message when a download hits the end of the disk."""
+    error = OSError(28, "No space left on device", "/cache/blobs/x")
+    assert loading.cause_of(error) == "the disk is full: make room, or set HF_HOME to a larger one"
