@@ -68,7 +68,7 @@ int main(int argc, char **argv) {
   int ok = 1;
   for (int kind = 0; kind < 5; kind++) {
     fill_content(kind);
-    for (int level = GLYD_LEVEL_TURBO; level <= GLYD_LEVEL_HIGH; level++) {
+    for (int level = GLYD_LEVEL_TURBO; level <= GLYD_LEVEL_ULTRA; level++) {
       glyd_params params;
       glyd_params_init(&params, level);
       params.segment_size = kind == 0 ? 2048 : 0;
@@ -81,7 +81,7 @@ int main(int argc, char **argv) {
     }
   }
   /* Models: words, then numbers whose high byte takes few values. */
-  for (int level = GLYD_LEVEL_TURBO; level <= GLYD_LEVEL_HIGH; level += 3) {
+  for (int level = GLYD_LEVEL_TURBO; level <= GLYD_LEVEL_ULTRA; level += 3) {
     glyd_params params;
     glyd_params_init(&params, level);
     params.weights = GLYD_WEIGHTS_ON;

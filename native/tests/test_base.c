@@ -124,7 +124,7 @@ static void test_write(void) {
   CHECK_EQ(glyd_base_index(base), GLYD_OK);
   CHECK_EQ(glyd_base_index(base), GLYD_OK);
   CHECK_EQ(glyd_base_size(base), SIZE);
-  for (int level = GLYD_LEVEL_TURBO; level <= GLYD_LEVEL_HIGH; level++) {
+  for (int level = GLYD_LEVEL_TURBO; level <= GLYD_LEVEL_ULTRA; level++) {
     glyd_params_init(&params, level);
     params.base = base;
     params.segment_size = 1u << 16;

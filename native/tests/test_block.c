@@ -75,8 +75,9 @@ static void test_round_trips(void) {
                                  31, 33, 60, 100, 250, 1000, 4096, 20000, 70000, 262143, 262144, 262145, 600000};
   for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
     for (unsigned kind = 0; kind < TEST_KINDS; kind++)
-      for (int level = GLYD_LEVEL_TURBO; level <= GLYD_LEVEL_HIGH; level++) {
+      for (int level = GLYD_LEVEL_TURBO; level <= GLYD_LEVEL_ULTRA; level++) {
         const size_t n = sizes[k];
+        if (level == GLYD_LEVEL_ULTRA && n > 262145) continue; /* slow, and three blocks are no other case */
         uint8_t *in = malloc(n), *out = malloc(bound(n)), *back = malloc(n);
         test_content(kind, in, n);
         const size_t len = encode(level, level >= GLYD_LEVEL_MAX && k % 2, n, in, n, out, bound(n));
@@ -184,14 +185,14 @@ static void test_mutations(unsigned rounds) {
   static uint8_t in[MOST], out[2 * MOST], bad[2 * MOST];
   unsigned refused = 0, made = 0;
   for (unsigned round = 0; round < rounds;) {
-    const int level = GLYD_LEVEL_TURBO + (int)(round / 16 % 4);
+    const int level = GLYD_LEVEL_TURBO + (int)(round / 16 % 6);
     const size_t n = test_below(4) ? 1 + test_below(3000) : 1 + test_below(MOST);
     test_content((unsigned)test_below(TEST_KINDS), in, n);
     const glyd_lz_config config = {level, 0, MOST, GLYD_CPU_SCALAR};
     static void *workspace;
     if (workspace == NULL) {
       size_t most = 0;
-      for (int l = GLYD_LEVEL_TURBO; l <= GLYD_LEVEL_HIGH; l++) {
+      for (int l = GLYD_LEVEL_TURBO; l <= GLYD_LEVEL_ULTRA; l++) {
         const glyd_lz_config c = {l, 0, MOST, GLYD_CPU_SCALAR};
         if (glyd_lz_encode_workspace(&c) > most) most = glyd_lz_encode_workspace(&c);
       }

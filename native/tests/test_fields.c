@@ -281,7 +281,7 @@ static void test_savings(void) {
     double at_most;
   } numbers[] = {{2, 0, .69}, {2, 1, .87}, {4, 0, .85}, {8, 0, .92}};
   static const size_t blocks[] = {18, 20, 22, 24, 34};
-  for (int level = GLYD_LEVEL_TURBO; level <= GLYD_LEVEL_HIGH; level++) {
+  for (int level = GLYD_LEVEL_TURBO; level <= GLYD_LEVEL_ULTRA; level++) {
     for (size_t k = 0; k < sizeof numbers / sizeof numbers[0]; k++) {
       for (size_t before = 0; before < 9; before++) {
         const size_t len = 300000;

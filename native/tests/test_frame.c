@@ -48,7 +48,7 @@ static void round_trip(const uint8_t *data, size_t n, glyd_params params) {
 
 static void test_round_trips(void) {
   uint8_t *data = make_content(300000, 7);
-  for (int level = GLYD_LEVEL_TURBO; level <= GLYD_LEVEL_HIGH; level++)
+  for (int level = GLYD_LEVEL_TURBO; level <= GLYD_LEVEL_ULTRA; level++)
     for (size_t i = 0; i < N_SIZES; i++)
       for (unsigned way = 0; way < 4; way++) {
         glyd_params params;
@@ -74,9 +74,10 @@ static void test_round_trips(void) {
 /* One call with any number of threads and any variant, and streams in any
  * pieces: one frame. */
 static void test_same_bytes_everywhere(void) {
-  const size_t n = 3000001;
-  uint8_t *data = make_content(n, 3);
-  for (int level = GLYD_LEVEL_TURBO; level <= GLYD_LEVEL_HIGH; level++) {
+  const size_t most = 3000001;
+  uint8_t *data = make_content(most, 3);
+  for (int level = GLYD_LEVEL_TURBO; level <= GLYD_LEVEL_ULTRA; level++) {
+    const size_t n = level == GLYD_LEVEL_ULTRA ? 700001 : most; /* slow */
     glyd_params params;
     glyd_params_init(&params, level);
     params.segment_size = 200000;
@@ -130,7 +131,7 @@ static void test_stream_pieces(void) {
   const size_t n = 20000;
   uint8_t *data = make_content(n, 11);
   const size_t steps[] = {1, 2, 1000, 100000};
-  for (int level = GLYD_LEVEL_DEFAULT; level <= GLYD_LEVEL_HIGH; level++) {
+  for (int level = GLYD_LEVEL_DEFAULT; level <= GLYD_LEVEL_ULTRA; level++) {
     glyd_params params;
     glyd_params_init(&params, level);
     params.segment_size = 3000;
@@ -372,7 +373,7 @@ static void test_parts(void) {
 static void test_memory(void) {
   const size_t n = 400000;
   uint8_t *data = make_content(n, 41);
-  for (int level = GLYD_LEVEL_DEFAULT; level <= GLYD_LEVEL_HIGH; level++)
+  for (int level = GLYD_LEVEL_DEFAULT; level <= GLYD_LEVEL_ULTRA; level++)
     for (int threads = 1; threads <= 3; threads += 2) {
       TEST_AT("level %d, threads %d", level, threads);
       glyd_params params;
@@ -507,6 +508,7 @@ static void test_balanced_segments(void) {
       {((uint64_t)8 << 20) + 1, 2, (4 << 20) + 4096, GLYD_LEVEL_MAX},
       {((uint64_t)20 << 20), 4, 5 << 20, GLYD_LEVEL_MAX},
       {(uint64_t)20 << 20, 2, 10 << 20, GLYD_LEVEL_HIGH},
+      {((uint64_t)32 << 20) + 1, 2, (16 << 20) + 4096, GLYD_LEVEL_ULTRA},
       {((uint64_t)4 << 20) + 1, 2, (2 << 20) + 4096, GLYD_LEVEL_TURBO},
       {(uint64_t)8 << 20, 2, 4 << 20, GLYD_LEVEL_TURBO},
       {((uint64_t)8 << 20) + 1, 4, (2 << 20) + 4096, GLYD_LEVEL_TURBO},
@@ -524,9 +526,10 @@ static void test_balanced_segments(void) {
     glyd_params params;
     glyd_params_init(&params, cases[i].level);
     params.threads = 1 + (int)(i % 3);
-    const uint64_t most = (uint64_t)(cases[i].level == GLYD_LEVEL_HIGH  ? 16
-                                     : cases[i].level == GLYD_LEVEL_MAX ? 8
-                                                                        : 4)
+    const uint64_t most = (uint64_t)(cases[i].level == GLYD_LEVEL_ULTRA  ? 32
+                                     : cases[i].level == GLYD_LEVEL_HIGH ? 16
+                                     : cases[i].level == GLYD_LEVEL_MAX  ? 8
+                                                                         : 4)
                           << 20;
     uint64_t n = 0, first = 0, last = 0;
     const buffer one = compress_all(data, size, &params);

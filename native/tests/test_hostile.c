@@ -73,7 +73,7 @@ static buffer make_frame(int level, size_t n, uint64_t segment_size, int unknown
 }
 
 static void test_truncation(void) {
-  for (int level = GLYD_LEVEL_TURBO; level <= GLYD_LEVEL_HIGH; level++)
+  for (int level = GLYD_LEVEL_TURBO; level <= GLYD_LEVEL_ULTRA; level++)
     for (int unknown = 0; unknown < 2; unknown++) {
       buffer f = make_frame(level, 2500, 1024, unknown, 1);
       for (size_t cut = 0; cut < f.len; cut++) {
@@ -103,7 +103,7 @@ static void test_truncation(void) {
 /* Every bit of a frame flipped. Outside payloads each is refused; inside, a bit
  * may have no say (an unused code, padding), but the content is never wrong. */
 static void test_flips(void) {
-  for (int level = GLYD_LEVEL_TURBO; level <= GLYD_LEVEL_HIGH; level++) {
+  for (int level = GLYD_LEVEL_TURBO; level <= GLYD_LEVEL_ULTRA; level++) {
     const size_t n = 1200;
     buffer f = make_frame(level, n, 1024, level & 1, 1);
     uint8_t *data = make_content(n, n + (size_t)level);
@@ -540,7 +540,7 @@ static void test_parameters(void) {
 static void test_mutations(void) {
   uint64_t s = 99;
   unsigned refused = 0;
-  for (int level = GLYD_LEVEL_TURBO; level <= GLYD_LEVEL_HIGH; level++) {
+  for (int level = GLYD_LEVEL_TURBO; level <= GLYD_LEVEL_ULTRA; level++) {
     const size_t n = 20000;
     uint8_t *data = make_content(n, n + (size_t)level);
     buffer f = make_frame(level, n, 6000, 0, 1);

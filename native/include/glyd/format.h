@@ -65,5 +65,6 @@
 #define GLYD_LEVEL_DEFAULT 3
 #define GLYD_LEVEL_MAX 4
 #define GLYD_LEVEL_HIGH 5
+#define GLYD_LEVEL_ULTRA 6
 
 #endif

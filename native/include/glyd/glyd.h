@@ -45,7 +45,8 @@ GLYD_API uint32_t glyd_version(void);
 /* One English phrase for a status, never NULL; unknown values included. */
 GLYD_API const char *glyd_status_text(glyd_status status);
 
-/* Name of a level id ("turbo", "fast", "default", "max", "high"), or NULL. */
+/* Name of a level id ("turbo", "fast", "default", "max", "high",
+ * "ultra"), or NULL. */
 GLYD_API const char *glyd_level_name(int level);
 
 /* Name of the best code variant of this CPU: "scalar", "avx2", "avx512", "neon". */
@@ -82,12 +83,13 @@ typedef struct glyd_base glyd_base;
 #define GLYD_WEIGHTS_ON 2   /* wherever it gains, whatever the content starts with */
 
 typedef struct glyd_params {
-  int level;             /* GLYD_LEVEL_TURBO … GLYD_LEVEL_HIGH */
-  int threads;           /* worker threads; 1 none extra, 0 one a core */
-  int checksum;          /* 0 leaves the segment checks out */
-  int long_distance;     /* 1: matches reach over a 128 MiB segment (levels max and up) */
-  int records;           /* GLYD_RECORDS_*: tables and logs as columns, where that takes fewer bytes */
-  uint64_t segment_size; /* content bytes a segment, 2^10 … 2^30; 0: 4 MiB (max: 8, high, base, records: 16) or less */
+  int level;         /* GLYD_LEVEL_TURBO … GLYD_LEVEL_ULTRA */
+  int threads;       /* worker threads; 1 none extra, 0 one a core */
+  int checksum;      /* 0 leaves the segment checks out */
+  int long_distance; /* 1: matches reach over a 128 MiB segment (levels max and up) */
+  int records;       /* GLYD_RECORDS_*: tables and logs as columns, where that takes fewer bytes */
+  uint64_t
+      segment_size; /* content bytes a segment, 2^10 … 2^30; 0: 4 MiB (max: 8, high, base, records: 16, ultra: 32) or less */
   uint64_t content_size;    /* streaming only: exact total, or GLYD_SIZE_UNKNOWN */
   int weights;              /* GLYD_WEIGHTS_* */
   int cpu;                  /* GLYD_CPU_CHOICE_*: which code variants (for tests; same bytes) */

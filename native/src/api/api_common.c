@@ -43,6 +43,7 @@ const char *glyd_level_name(int level) {
   case GLYD_LEVEL_DEFAULT: return "default";
   case GLYD_LEVEL_MAX: return "max";
   case GLYD_LEVEL_HIGH: return "high";
+  case GLYD_LEVEL_ULTRA: return "ultra";
   default: return NULL;
   }
 }

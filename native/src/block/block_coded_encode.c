@@ -5,6 +5,8 @@
 
 #include "bitstream/bit_writer.h"
 #include "block/block_coded_common.h"
+#include "block/block_coded_parse_encode.h"
+#include "block/block_coded_price_encode.h"
 #include "common/cpu.h"
 #include "huffman/huffman_encode.h"
 #include "match/match_double.h"
@@ -36,9 +38,10 @@ typedef struct block_planes {
 
 typedef struct coded_encoder {
   int level;
-  glyd_match_double finder; /* level max */
-  glyd_match_row rows;      /* level high */
-  glyd_match_long far;      /* with long_distance */
+  glyd_match_double finder;  /* level max */
+  glyd_match_row rows;       /* level high */
+  glyd_coded_parser *parser; /* level ultra */
+  glyd_match_long far;       /* with long_distance */
   glyd_long_match far_matches[GLYD_BLOCK_MAX / GLYD_MATCH_LONG_MIN];
   unsigned cpu;
   glyd_huffman_code last[GLYD_CODED_PLANES];
@@ -58,68 +61,17 @@ typedef struct plane_ends {
 static size_t round_up(size_t n) { return (n + 63) & ~(size_t)63; }
 
 static size_t finder_workspace(const glyd_lz_config *config) {
-  return round_up(config->level >= GLYD_LEVEL_HIGH ? glyd_match_row_workspace(config->segment_size)
+  if (config->level >= GLYD_LEVEL_ULTRA) return round_up((size_t)glyd_coded_parse_workspace(config->segment_size));
+  return round_up(config->level == GLYD_LEVEL_HIGH ? glyd_match_row_workspace(config->segment_size)
                                                    : glyd_match_double_workspace(config->segment_size));
 }
 
+/* Matches of level ultra reach over the segment anyway. */
+static int finds_far(const glyd_lz_config *config) { return config->long_distance && config->level < GLYD_LEVEL_ULTRA; }
+
 size_t glyd_coded_encode_workspace(const glyd_lz_config *config) {
   return round_up(sizeof(coded_encoder)) + finder_workspace(config) +
-         (config->long_distance ? glyd_match_long_workspace(config->segment_size) : 0);
-}
-
-/* Choose the 15 most frequent match lengths if that saves escapes; returns 1
- * and fills lengths (ascending) if so. */
-static int choose_lengths(const glyd_sequence *seqs, size_t n, uint8_t lengths[GLYD_CODED_LENGTHS]) {
-  uint32_t counts[256];
-  memset(counts, 0, sizeof counts);
-  for (size_t i = 0; i < n; i++) counts[seqs[i].length < GLYD_CODED_LONG ? seqs[i].length : GLYD_CODED_LONG]++;
-  uint32_t escapes = 0, covered = 0;
-  for (unsigned l = GLYD_CODED_ESCAPE_BASE; l <= GLYD_CODED_LONG; l++) escapes += counts[l];
-  if (escapes <= (uint32_t)n / 32 + 32) return 0;
-  /* keys: count << 8 | (255 - length): of equal counts the shorter length */
-  uint32_t top[GLYD_CODED_LENGTHS];
-  memset(top, 0, sizeof top);
-  for (unsigned l = GLYD_CODED_MATCH_MIN; l < GLYD_CODED_LONG; l++) {
-    uint32_t key = counts[l] << 8 | (255 - l);
-    unsigned k = GLYD_CODED_LENGTHS;
-    if (key <= top[k - 1]) continue;
-    for (k--; k > 0 && top[k - 1] < key; k--) top[k] = top[k - 1];
-    top[k] = key;
-  }
-  for (unsigned k = 0; k < GLYD_CODED_LENGTHS; k++) covered += top[k] >> 8;
-  if ((uint32_t)n - covered + (uint32_t)n / 32 + 32 >= escapes) return 0;
-  unsigned k = 0;
-  for (unsigned l = GLYD_CODED_MATCH_MIN; l < GLYD_CODED_LONG; l++) {
-    uint32_t key = counts[l] << 8 | (255 - l);
-    if (key >= top[GLYD_CODED_LENGTHS - 1]) lengths[k++] = (uint8_t)l;
-  }
-  return 1;
-}
-
-/* Repeat slot of the offset (3: none), which moves to the front. */
-GLYD_INLINE unsigned use_offset(uint32_t repeat[GLYD_CODED_REPEATS], uint32_t offset) {
-  const uint32_t r0 = repeat[0], r1 = repeat[1], r2 = repeat[2];
-  unsigned slot = offset == r2 ? 2 : 3;
-  slot = offset == r1 ? 1 : slot;
-  slot = offset == r0 ? 0 : slot;
-  repeat[2] = slot >= 2 ? r1 : r2;
-  repeat[1] = slot >= 1 ? r0 : r1;
-  repeat[0] = offset;
-  return slot;
-}
-
-/* Whether a Huffman coded plane of the n low offset bytes is clearly smaller
- * than 8 bits each. */
-static int low_bytes_pay(const uint8_t *low, size_t n) {
-  if (n < 256) return 0;
-  uint32_t counts[256];
-  glyd_huffman_count(low, n, counts);
-  if (counts[low[0]] == n) return 1;
-  uint8_t length[256];
-  glyd_huffman_make_lengths(counts, length);
-  size_t bits = 0;
-  for (unsigned s = 0; s < 256; s++) bits += (size_t)counts[s] * length[s];
-  return bits / 8 + 128 + n / 32 < n;
+         (finds_far(config) ? glyd_match_long_workspace(config->segment_size) : 0);
 }
 
 /* Codes and extra bits of the n offsets in b->fresh. *low: bytes in
@@ -134,7 +86,7 @@ GLYD_INLINE void code_offsets(block_planes *b, size_t n, size_t *low, size_t *ra
     lp += bits >= 8;
   }
   *low = (size_t)(lp - b->low_bytes);
-  if (!low_bytes_pay(b->low_bytes, *low)) *low = 0;
+  if (!glyd_coded_low_bytes_pay(b->low_bytes, *low)) *low = 0;
   glyd_bit_writer raw;
   glyd_bit_writer_init(&raw, b->raw_bits);
   for (size_t i = 0; i < n; i++) {
@@ -162,7 +114,7 @@ GLYD_INLINE void fill_planes(coded_encoder *e, const glyd_sequence *seqs, size_t
     /* Escapes are written always and counted where they are meant: lengths are
      * hard to predict, long ones alone are rare enough for a branch. */
     const unsigned code = code_of[ml < GLYD_CODED_LONG ? ml : GLYD_CODED_LONG];
-    const unsigned slot = use_offset(e->repeat, offset);
+    const unsigned slot = glyd_coded_use_offset(e->repeat, offset);
     b->commands[i] =
         (uint8_t)(slot << 6 | code << 2 | (ll < GLYD_CODED_LITERALS_ESCAPE ? ll : GLYD_CODED_LITERALS_ESCAPE));
     *lesc = (uint8_t)(ll - GLYD_CODED_LITERALS_ESCAPE);
@@ -209,7 +161,7 @@ static uint8_t *encode_body(coded_encoder *e, const glyd_sequence *seqs, size_t 
   uint8_t *out = b->body;
   unsigned escape_base = GLYD_CODED_ESCAPE_BASE;
   memset(code_of, GLYD_CODED_LENGTHS, sizeof code_of);
-  if (choose_lengths(seqs, n, table)) {
+  if (glyd_coded_choose_lengths(seqs, n, table)) {
     *flags |= GLYD_CODED_FLAG_LENGTHS;
     memcpy(out, table, sizeof table);
     out += sizeof table;
@@ -278,23 +230,11 @@ static glyd_status put_block(coded_encoder *e, block_output *o, const uint8_t *c
   return put_envelope(o, GLYD_BLOCK_RAW, size, content, size);
 }
 
-/* log2 of v in 1/256, from a table of the upper bits: integers only, so that
- * decisions are the same everywhere. */
-static uint32_t log2_256(uint32_t v) {
-  static const uint8_t fraction[64] = {0,   6,   11,  17,  22,  28,  33,  38,  44,  49,  54,  59,  63,  68,  73,  78,
-                                       82,  87,  92,  96,  100, 105, 109, 113, 118, 122, 126, 130, 134, 138, 142, 146,
-                                       150, 154, 157, 161, 165, 169, 172, 176, 179, 183, 186, 190, 193, 197, 200, 203,
-                                       207, 210, 213, 216, 220, 223, 226, 229, 232, 235, 238, 241, 244, 247, 250, 253};
-  if (v < 2) return 0;
-  const unsigned k = glyd_log2_32(v);
-  return k * 256 + fraction[(k < 6 ? v << (6 - k) : v >> (k - 6)) & 63];
-}
-
 /* Bits that n symbols with these counts take, at the least. */
 static uint64_t entropy_bits(const uint32_t counts[256], size_t n) {
-  uint64_t sum = (uint64_t)n * log2_256((uint32_t)n);
+  uint64_t sum = (uint64_t)n * glyd_coded_log2_256((uint32_t)n);
   for (unsigned s = 0; s < 256; s++)
-    if (counts[s] != 0) sum -= (uint64_t)counts[s] * log2_256(counts[s]);
+    if (counts[s] != 0) sum -= (uint64_t)counts[s] * glyd_coded_log2_256(counts[s]);
   return sum >> 8;
 }
 
@@ -410,7 +350,8 @@ static glyd_status put_blocks(coded_encoder *e, block_output *o, const uint8_t *
 
 /* Sequences of [start, end) of the segment to seqs; returns their number. */
 static size_t parse(coded_encoder *e, const uint8_t *segment, size_t start, size_t end, glyd_sequence *seqs) {
-  if (e->level >= GLYD_LEVEL_HIGH) return glyd_match_row_parse(&e->rows, segment, start, end, seqs);
+  if (e->level >= GLYD_LEVEL_ULTRA) return glyd_coded_parse(e->parser, segment, start, end, e->repeat, seqs);
+  if (e->level == GLYD_LEVEL_HIGH) return glyd_match_row_parse(&e->rows, segment, start, end, seqs);
   return glyd_match_double_parse(&e->finder, segment, start, end, seqs);
 }
 
@@ -447,14 +388,16 @@ glyd_status glyd_coded_segment_encode(const glyd_lz_config *config, void *worksp
   e->cpu = config->cpu;
   uint8_t *const tables = (uint8_t *)workspace + round_up(sizeof *e);
   e->level = config->level;
-  if (config->level >= GLYD_LEVEL_HIGH) {
+  if (config->level >= GLYD_LEVEL_ULTRA) {
+    e->parser = glyd_coded_parse_reset(config->cpu, tables, in, history, total);
+  } else if (config->level == GLYD_LEVEL_HIGH) {
     glyd_match_row_reset(&e->rows, config->cpu, tables, total);
     glyd_match_row_prime(&e->rows, in, history);
   } else {
     glyd_match_double_reset(&e->finder, config->cpu, tables, total);
     glyd_match_double_prime(&e->finder, in, history);
   }
-  if (config->long_distance) glyd_match_long_reset(&e->far, tables + finder_workspace(config), total);
+  if (finds_far(config)) glyd_match_long_reset(&e->far, tables + finder_workspace(config), total);
   block_output o = {out, out + cap};
   for (size_t start = history, size; start < total; start += size) {
     size = total - start < BLOCK_SIZE ? total - start : BLOCK_SIZE;
@@ -463,7 +406,7 @@ glyd_status glyd_coded_segment_encode(const glyd_lz_config *config, void *worksp
     if (memcmp(block, block + 1, size - 1) == 0) {
       status = put_envelope(&o, GLYD_BLOCK_FILL, size, block, 1);
     } else {
-      const size_t n = find_sequences(e, config->long_distance, in, start, start + size, total);
+      const size_t n = find_sequences(e, finds_far(config), in, start, start + size, total);
       status = put_blocks(e, &o, block, size, in + total, n);
     }
     if (status != GLYD_OK) return status;

@@ -15,7 +15,7 @@
 #define BALANCED_MAX ((uint64_t)128 << 20) /* with 33 segments one too many costs two threads 3% */
 
 static int params_valid(const glyd_params *params) {
-  if (!params || params->level < GLYD_LEVEL_TURBO || params->level > GLYD_LEVEL_HIGH) return 0;
+  if (!params || params->level < GLYD_LEVEL_TURBO || params->level > GLYD_LEVEL_ULTRA) return 0;
   if (params->threads < 0 || params->cpu < GLYD_CPU_CHOICE_BEST || params->cpu > GLYD_CPU_CHOICE_AVX2) return 0;
   if ((params->checksum & ~1) || (params->long_distance & ~1)) return 0;
   if (params->weights < GLYD_WEIGHTS_OFF || params->weights > GLYD_WEIGHTS_ON) return 0;
@@ -35,7 +35,8 @@ static unsigned segment_log_of(uint64_t size) {
 
 /* The more time goes into a level, the more a border costs it. */
 static uint64_t level_segment(int level) {
-  if (level >= GLYD_LEVEL_HIGH) return GLYD_SEGMENT_SIZE_HIGH;
+  if (level >= GLYD_LEVEL_ULTRA) return GLYD_SEGMENT_SIZE_ULTRA;
+  if (level == GLYD_LEVEL_HIGH) return GLYD_SEGMENT_SIZE_HIGH;
   return level == GLYD_LEVEL_MAX ? GLYD_SEGMENT_SIZE_MAX : GLYD_SEGMENT_SIZE_DEFAULT;
 }
 

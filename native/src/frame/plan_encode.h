@@ -14,6 +14,7 @@
 #define GLYD_SEGMENT_SIZE_DEFAULT ((uint64_t)4 << 20)
 #define GLYD_SEGMENT_SIZE_MAX ((uint64_t)8 << 20) /* of level max: fewer bytes lost at borders */
 #define GLYD_SEGMENT_SIZE_HIGH ((uint64_t)16 << 20)
+#define GLYD_SEGMENT_SIZE_ULTRA ((uint64_t)32 << 20)
 #define GLYD_SEGMENT_SIZE_BASE ((uint64_t)16 << 20)    /* most of a segment is copies, which cost no memory */
 #define GLYD_SEGMENT_SIZE_RECORDS ((uint64_t)16 << 20) /* what a segment says of its columns is shared by more rows */
 #define GLYD_SEGMENT_SIZE_LONG ((uint64_t)128 << 20)

@@ -21,12 +21,12 @@ typedef struct parts {
 
 static uint64_t round_up(uint64_t n) { return (n + 63) & ~(uint64_t)63; }
 
-/* The rest is small where a base is of use: it is worth the strongest level
+/* The rest is small where a base is of use: it is worth level max at least
  * then, which costs readers nothing they would notice. */
 static glyd_lz_config config_of_rest(const glyd_lz_config *config, size_t len, size_t rest) {
   glyd_lz_config c = *config;
   c.long_distance = 0;
-  if (rest <= len / 8) c.level = GLYD_LEVEL_MAX;
+  if (rest <= len / 8 && c.level < GLYD_LEVEL_MAX) c.level = GLYD_LEVEL_MAX;
   return c;
 }
 

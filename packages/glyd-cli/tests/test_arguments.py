@@ -95,8 +95,8 @@ def test_flags_in_any_order_and_together():
     assert parse(["f", "--memory=64M", "-d"]).memory == 64 << 20
     assert parse(["--rm", "-k", "f"]).remove is False
     assert parse(["-k", "--rm", "f"]).remove is True
-    assert [parse([f, "x"]).level for f in ("-t", "--turbo", "-1", "--fast", "--default", "-9", "--max", "--high")] == [
-        "turbo", "turbo", "fast", "fast", "default", "max", "max", "high",
+    assert [parse([f, "x"]).level for f in ("-t", "--turbo", "-1", "--fast", "--default", "-9", "--max", "--high", "-19", "--ultra")] == [
+        "turbo", "turbo", "fast", "fast", "default", "max", "max", "high", "ultra", "ultra",
     ]  # fmt: skip
     assert parse(["x"]).level == "default"
     assert parse(["--sparse", "x"]).sparse is True

@@ -117,7 +117,7 @@ def test_what_is_no_buffer():
     [
         {"level": "best"},
         {"level": ""},
-        {"level": "ultra"},
+        {"level": "Max"},
         {"level": 3},
         {"threads": -1},
         {"threads": 10**6},

@@ -17,14 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, Literal, TypeAlias
 
-    Level: TypeAlias = Literal["turbo", "fast", "default", "max", "high"]
+    Level: TypeAlias = Literal["turbo", "fast", "default", "max", "high", "ultra"]
 
 SUFFIX = ".glyd"
 
 THREADS_MAX = 256
 
 _LATER = {
-    "--ultra": ("--ultra", "-19"),
     "--cold": ("--cold", "-C"),
     "--dictionary": ("-D", "--dictionary"),
 }
@@ -118,7 +117,9 @@ class _Later(argparse.Action):
     """An option that is known and not there yet."""
 
     def __call__(self, _parser: Any, _namespace: Any, _values: Any, option_string: str | None = None) -> NoReturn:
-        raise UsageError(f"{option_string} is unknown to this version (levels: --turbo --fast --default --max --high)")
+        raise UsageError(
+            f"{option_string} is unknown to this version (levels: --turbo --fast --default --max --high --ultra)"
+        )
 
 
 def size(text: str) -> int:
@@ -181,6 +182,7 @@ def build_parser() -> argparse.ArgumentParser:
         (("--default",), "default"),
         (("-9", "--max"), "max"),
         (("--high",), "high"),
+        (("-19", "--ultra"), "ultra"),
     ):
         add(*flags, dest="level", action="store_const", const=level)
     add("--long", action="store_true")

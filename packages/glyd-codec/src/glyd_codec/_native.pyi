@@ -47,6 +47,7 @@ class _Lib:
     GLYD_LEVEL_DEFAULT: Final[int]
     GLYD_LEVEL_MAX: Final[int]
     GLYD_LEVEL_HIGH: Final[int]
+    GLYD_LEVEL_ULTRA: Final[int]
     GLYD_OK: Final[int]
     GLYD_E_MAGIC: Final[int]
     GLYD_E_VERSION: Final[int]

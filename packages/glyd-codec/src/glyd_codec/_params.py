@@ -15,7 +15,7 @@ from glyd_codec._native import ffi, lib
 if TYPE_CHECKING:
     from typing import Any, Literal, TypeAlias
 
-    Level: TypeAlias = Literal["turbo", "fast", "default", "max", "high"]
+    Level: TypeAlias = Literal["turbo", "fast", "default", "max", "high", "ultra"]
     Weights: TypeAlias = Literal["auto", True, False]
     Records: TypeAlias = Literal[True, False, "auto"]
 
@@ -25,6 +25,7 @@ _LEVEL_IDS = {
     "default": lib.GLYD_LEVEL_DEFAULT,
     "max": lib.GLYD_LEVEL_MAX,
     "high": lib.GLYD_LEVEL_HIGH,
+    "ultra": lib.GLYD_LEVEL_ULTRA,
 }
 
 _RECORDS: dict[object, int] = {False: 0, True: 1, "auto": 2}  # GLYD_RECORDS_*

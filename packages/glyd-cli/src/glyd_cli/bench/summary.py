@@ -24,6 +24,7 @@ SLOTS = (
     ("glyd default", "lz4"),
     ("glyd max", "zstd -3"),
     ("glyd high", "zstd -9"),
+    ("glyd ultra", "zstd -19"),
 )
 """Each level and the compressor it is to replace."""
 

@@ -1,0 +1,356 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * A node is a place in the content; its price is that of the cheapest way there
+ * that is known. Places are visited in order: each offers its price, and that of
+ * a literal or a match from there on, to the places where these end. Prices are
+ * bits in 1/256 and come from counts of a parse of the same block before, the
+ * first of them from those of the block before.
+ */
+#include "block/block_coded_parse_encode.h"
+
+#include "block/block_coded_price_encode.h"
+#include "common/cpu.h"
+#include "huffman/huffman_encode.h"
+
+#define DEPTH 64                             /* places of a tree that are compared */
+#define WINDOW 8192u                         /* nodes: the parse is settled at the end of each window */
+#define MATCHES ((size_t)8 * GLYD_BLOCK_MAX) /* room for those of a block */
+#define MATCH_MIN GLYD_CODED_MATCH_MIN
+#define LENGTHS 255u /* lengths with a price of their own: those below */
+#define RUNS 320u    /* the same for literals */
+#define EVERY 64u    /* up to here every length of a match is tried, then every EVERY_STEP-th */
+#define EVERY_STEP 8u
+#define BIT 256u
+#define BIT_LEAST 180u /* no symbol is coded in less, whatever its frequency */
+
+typedef struct counts {
+  uint32_t literals[256], commands[256], literal_escapes[256], match_escapes[256], offsets[256], low[256];
+  uint8_t lengths[GLYD_CODED_LENGTHS]; /* the match-length table, if has_lengths */
+  int has_lengths, has_low;
+} counts;
+
+typedef struct prices {
+  int32_t literal[256];
+  int32_t run[RUNS];          /* of so many literals before a match, by itself */
+  int32_t match[16][LENGTHS]; /* by slot and literal-length field, then length */
+  int32_t offset[256];        /* by code */
+  int32_t low[256];           /* by the low byte of offset + bias, from 8 extra bits on */
+} prices;
+
+typedef struct node {
+  int32_t price;
+  uint32_t offset; /* of the match that ends here; 0: a literal does */
+  uint32_t length;
+  uint32_t run; /* literals right before */
+  uint32_t repeat[GLYD_CODED_REPEATS];
+} node;
+
+struct glyd_coded_parser {
+  glyd_match_tree tree;
+  unsigned cpu;
+  int begun; /* counts are those of a block before */
+  counts counts;
+  prices prices;
+  node nodes[WINDOW + 1];
+  uint32_t at[GLYD_BLOCK_MAX + 1];
+  uint8_t low_bytes[GLYD_CODED_SEQUENCES_MAX];
+  glyd_tree_match matches[MATCHES];
+};
+
+static uint64_t round_up(uint64_t n) { return (n + 63) & ~(uint64_t)63; }
+
+uint64_t glyd_coded_parse_workspace(uint64_t segment_size) {
+  return round_up(sizeof(glyd_coded_parser)) + glyd_match_tree_workspace(segment_size);
+}
+
+glyd_coded_parser *glyd_coded_parse_reset(unsigned cpu, void *memory, const uint8_t *segment, size_t history,
+                                          size_t len) {
+  glyd_coded_parser *const p = memory;
+  p->cpu = cpu;
+  p->begun = 0;
+  glyd_match_tree_reset(&p->tree, cpu, (uint8_t *)memory + round_up(sizeof *p), len, DEPTH);
+  glyd_match_tree_prime(&p->tree, segment, history);
+  return p;
+}
+
+/* ---- prices ---------------------------------------------------------------- */
+
+static void price_symbols(const uint32_t n_of[256], int32_t price[256]) {
+  uint32_t total = 64;
+  for (unsigned s = 0; s < 256; s++) total += 4 * n_of[s];
+  const uint32_t all = glyd_coded_log2_256(total);
+  for (unsigned s = 0; s < 256; s++) {
+    const uint32_t bits = all - glyd_coded_log2_256(4 * n_of[s] + 1);
+    price[s] = (int32_t)(bits < BIT_LEAST ? BIT_LEAST : bits);
+  }
+}
+
+static void make_prices(const counts *c, prices *p) {
+  int32_t command[256], literal_escape[256], match_escape[256], field[4];
+  uint32_t fields[256] = {0};
+  price_symbols(c->literals, p->literal);
+  price_symbols(c->commands, command);
+  price_symbols(c->literal_escapes, literal_escape);
+  price_symbols(c->match_escapes, match_escape);
+  price_symbols(c->offsets, p->offset);
+  for (unsigned s = 0; s < 256; s++) fields[s & 3] += c->commands[s];
+  int32_t of_fields[256];
+  price_symbols(fields, of_fields);
+  memcpy(field, of_fields, sizeof field);
+  for (unsigned n = 0; n < RUNS; n++) {
+    const unsigned escape = n - GLYD_CODED_LITERALS_ESCAPE;
+    p->run[n] = n < GLYD_CODED_LITERALS_ESCAPE ? field[n]
+                : n < GLYD_CODED_LONG          ? field[3] + literal_escape[escape]
+                                               : field[3] + literal_escape[255] + (int32_t)(16 * BIT);
+  }
+  unsigned code_of[LENGTHS];
+  int32_t extra[LENGTHS];
+  const unsigned base = c->has_lengths ? GLYD_CODED_MATCH_MIN : GLYD_CODED_ESCAPE_BASE;
+  for (unsigned l = 0; l < LENGTHS; l++) {
+    code_of[l] = GLYD_CODED_LENGTHS;
+    extra[l] = match_escape[(l - base) & 255];
+  }
+  for (unsigned k = 0; k < GLYD_CODED_LENGTHS; k++) {
+    const unsigned l = c->has_lengths ? c->lengths[k] : GLYD_CODED_MATCH_MIN + k;
+    code_of[l] = k;
+    extra[l] = 0;
+  }
+  for (unsigned slot = 0; slot < 4; slot++)
+    for (unsigned f = 0; f < 4; f++)
+      for (unsigned l = GLYD_CODED_MATCH_MIN; l < LENGTHS; l++)
+        p->match[slot << 2 | f][l] = command[slot << 6 | code_of[l] << 2 | f] - field[f] + extra[l];
+  for (unsigned c8 = 0; c8 < GLYD_CODED_OFFSET_CODES; c8++) {
+    const unsigned bits = c8 >> 3;
+    p->offset[c8] += (int32_t)((c->has_low && bits >= 8 ? bits - 8 : bits) * BIT);
+  }
+  if (c->has_low)
+    price_symbols(c->low, p->low);
+  else
+    memset(p->low, 0, sizeof p->low);
+}
+
+/* What to begin with: literals as frequent as all bytes, and a plausible share
+ * of everything else. */
+static void first_counts(const uint8_t *in, size_t n, counts *c) {
+  memset(c, 0, sizeof *c);
+  glyd_huffman_count(in, n, c->literals);
+  static const uint8_t of_field[4] = {10, 4, 2, 4}, of_slot[4] = {4, 2, 1, 12};
+  for (unsigned s = 0; s < 256; s++) {
+    const unsigned code = s >> 2 & 15;
+    c->commands[s] = (uint32_t)of_field[s & 3] * of_slot[s >> 6] * (code == 15 ? 6 : 17 - code) / 4 + 1;
+    c->literal_escapes[s] = 256 / (s + 4) + 1;
+    c->match_escapes[s] = 256 / (s + 4) + 1;
+    c->offsets[s] = s < 8 ? 2 : s < 160 ? 8 : 2;
+  }
+}
+
+/* Count what a parse puts into the planes. */
+static void count_parse(glyd_coded_parser *p, const uint8_t *block, size_t len, const glyd_sequence *seqs, size_t n,
+                        const uint32_t start[GLYD_CODED_REPEATS], counts *c) {
+  memset(c, 0, sizeof *c);
+  c->has_lengths = glyd_coded_choose_lengths(seqs, n, c->lengths);
+  uint8_t code_of[256];
+  memset(code_of, GLYD_CODED_LENGTHS, sizeof code_of);
+  for (unsigned k = 0; k < GLYD_CODED_LENGTHS; k++)
+    code_of[c->has_lengths ? c->lengths[k] : GLYD_CODED_MATCH_MIN + k] = (uint8_t)k;
+  const unsigned base = c->has_lengths ? GLYD_CODED_MATCH_MIN : GLYD_CODED_ESCAPE_BASE;
+  uint32_t repeat[GLYD_CODED_REPEATS];
+  memcpy(repeat, start, sizeof repeat);
+  const uint8_t *ip = block;
+  size_t n_low = 0;
+  for (size_t i = 0; i < n; i++) {
+    const uint32_t ll = seqs[i].literals, ml = seqs[i].length;
+    for (uint32_t k = 0; k < ll; k++) c->literals[ip[k]]++;
+    ip += ll + ml;
+    const unsigned slot = glyd_coded_use_offset(repeat, seqs[i].offset);
+    const unsigned code = code_of[ml < GLYD_CODED_LONG ? ml : GLYD_CODED_LONG];
+    c->commands[slot << 6 | code << 2 | (ll < 3 ? ll : 3)]++;
+    if (ll >= 3) c->literal_escapes[ll < GLYD_CODED_LONG ? ll - 3 : 255]++;
+    if (code == GLYD_CODED_LENGTHS) c->match_escapes[ml < GLYD_CODED_LONG ? ml - base : 255]++;
+    if (slot == GLYD_CODED_REPEATS) {
+      const uint32_t v = seqs[i].offset + GLYD_CODED_OFFSET_BIAS;
+      const unsigned bits = glyd_log2_32(v) - 3;
+      c->offsets[bits << 3 | (v >> bits & 7)]++;
+      if (bits >= 8) {
+        p->low_bytes[n_low++] = (uint8_t)v;
+        c->low[v & 255]++;
+      }
+    }
+  }
+  for (; ip < block + len; ip++) c->literals[*ip]++;
+  c->has_low = glyd_coded_low_bytes_pay(p->low_bytes, n_low);
+}
+
+/* ---- the parse -------------------------------------------------------------- */
+
+typedef struct walk_state {
+  const uint8_t *segment;
+  size_t start, end; /* of the block */
+  glyd_sequence *seqs;
+  size_t n;
+  size_t anchor; /* where the last match ended */
+  uint32_t repeat[GLYD_CODED_REPEATS];
+} walk_state;
+
+GLYD_INLINE int32_t offset_price(const prices *p, uint32_t offset) {
+  const uint32_t v = offset + GLYD_CODED_OFFSET_BIAS;
+  const unsigned bits = glyd_log2_32(v) - 3;
+  return p->offset[bits << 3 | (v >> bits & 7)] + (bits >= 8 ? p->low[v & 255] : 0);
+}
+
+GLYD_INLINE void offer(node *to, int32_t price, uint32_t offset, uint32_t length) {
+  if (price >= to->price) return;
+  to->price = price;
+  to->offset = offset;
+  to->length = length;
+}
+
+/* Lengths from … to of a match at nd, whose other costs are in price. */
+GLYD_INLINE void offer_lengths(node *nd, size_t from, size_t to, const int32_t *match, int32_t price, uint32_t offset) {
+  if (to >= LENGTHS) {
+    offer(nd + to, price + match[LENGTHS - 1] + (int32_t)(10 * BIT), offset, (uint32_t)to);
+    to = LENGTHS - 1;
+  }
+  for (size_t l = to; l >= from && l > EVERY; l -= EVERY_STEP) offer(nd + l, price + match[l], offset, (uint32_t)l);
+  if (to > EVERY) to = EVERY;
+  for (size_t l = from; l <= to; l++) offer(nd + l, price + match[l], offset, (uint32_t)l);
+}
+
+/* Write the way to node k of the window that starts at pos. */
+static void settle(walk_state *w, node *nodes, size_t pos, size_t k) {
+  memcpy(w->repeat, nodes[k].repeat, sizeof w->repeat);
+  size_t next = 0; /* link the path forwards: length is that of the step from here */
+  for (size_t i = k; i > 0;) {
+    const size_t step = nodes[i].length;
+    nodes[i].run = (uint32_t)next;
+    next = i;
+    i -= step;
+  }
+  for (size_t i = next; i != 0 && next != 0; i = nodes[i].run) {
+    if (nodes[i].offset != 0) {
+      const size_t to = pos + i, from = to - nodes[i].length;
+      w->seqs[w->n++] = (glyd_sequence){(uint32_t)(from - w->anchor), nodes[i].length, nodes[i].offset};
+      w->anchor = to;
+    }
+    if (i == k) break;
+  }
+}
+
+/* Nodes from pos on until the window is full, the block ends or a match is so
+ * long that it is taken at once. Returns where that is, the match in *nice. */
+GLYD_INLINE size_t walk_window(glyd_coded_parser *p, walk_state *w, size_t pos, glyd_tree_match *nice) {
+  node *const nodes = p->nodes;
+  const prices *const pr = &p->prices;
+  const uint8_t *const segment = w->segment, *const iend = segment + w->end;
+  const size_t size = w->end - pos < WINDOW ? w->end - pos : WINDOW;
+  for (size_t i = 1; i <= size; i++) nodes[i].price = INT32_MAX;
+  nodes[0].price = 0;
+  nodes[0].run = (uint32_t)(pos - w->anchor);
+  memcpy(nodes[0].repeat, w->repeat, sizeof w->repeat);
+  nice->length = 0;
+  for (size_t i = 0;; i++) {
+    node *const nd = nodes + i;
+    if (i != 0) {
+      const node *const before = nd - nd->length;
+      memcpy(nd->repeat, before->repeat, sizeof nd->repeat);
+      if (nd->offset == 0) {
+        nd->run = before->run + 1;
+      } else {
+        nd->run = 0;
+        glyd_coded_use_offset(nd->repeat, nd->offset);
+      }
+    }
+    if (i == size) return i;
+    const uint8_t *const ip = segment + pos + i;
+    const uint32_t run = nd->run < RUNS - 1 ? nd->run : RUNS - 2;
+    offer(nd + 1, nd->price + pr->literal[*ip] + pr->run[run + 1] - pr->run[run], 0, 1);
+    const size_t most = size - i;
+    if (most < MATCH_MIN) continue;
+    const unsigned field = run < 3 ? run : 3;
+    const int32_t price = nd->price + pr->run[0];
+    const uint32_t v = glyd_load32(ip);
+    size_t longest = MATCH_MIN - 1; /* of the repeated offsets */
+    for (unsigned k = 0; k < GLYD_CODED_REPEATS; k++) {
+      const size_t offset = nd->repeat[k];
+      if (offset > pos + i || glyd_load32(ip - offset) != v) continue;
+      size_t len = 4 + glyd_match_count(ip + 4, ip + 4 - offset, iend);
+      if (len >= GLYD_MATCH_TREE_NICE) {
+        *nice = (glyd_tree_match){(uint32_t)len, (uint32_t)offset};
+        return i;
+      }
+      if (len > most) len = most;
+      offer_lengths(nd, MATCH_MIN, len, pr->match[k << 2 | field], price, (uint32_t)offset);
+      if (len > longest) longest = len;
+    }
+    const size_t place = pos + i - w->start;
+    const uint32_t first = p->at[place], last = p->at[place + 1];
+    if (first == last) continue;
+    if (p->matches[last - 1].length >= GLYD_MATCH_TREE_NICE) {
+      *nice = p->matches[last - 1];
+      return i;
+    }
+    size_t from = MATCH_MIN;
+    for (uint32_t k = first; k < last && from <= most; k++) {
+      size_t len = p->matches[k].length;
+      if (len > most) len = most;
+      if (len < from) continue;
+      const uint32_t offset = p->matches[k].offset;
+      offer_lengths(nd, from, len, pr->match[12 | field], price + offset_price(pr, offset), offset);
+      from = len + 1;
+    }
+  }
+}
+
+GLYD_INLINE size_t parse(glyd_coded_parser *p, walk_state *w, const uint32_t repeat[GLYD_CODED_REPEATS]) {
+  w->n = 0;
+  w->anchor = w->start;
+  memcpy(w->repeat, repeat, sizeof w->repeat);
+  for (size_t pos = w->start; pos < w->end;) {
+    glyd_tree_match nice;
+    const size_t k = walk_window(p, w, pos, &nice);
+    settle(w, p->nodes, pos, k);
+    pos += k;
+    if (nice.length == 0) continue;
+    w->seqs[w->n++] = (glyd_sequence){(uint32_t)(pos - w->anchor), nice.length, nice.offset};
+    glyd_coded_use_offset(w->repeat, nice.offset);
+    pos += nice.length;
+    w->anchor = pos;
+  }
+  return w->n;
+}
+
+static size_t parse_plain(glyd_coded_parser *p, walk_state *w, const uint32_t repeat[GLYD_CODED_REPEATS]) {
+  return parse(p, w, repeat);
+}
+
+#if defined(__x86_64__)
+__attribute__((target("bmi,bmi2,lzcnt"))) static size_t parse_bmi2(glyd_coded_parser *p, walk_state *w,
+                                                                   const uint32_t repeat[GLYD_CODED_REPEATS]) {
+  return parse(p, w, repeat);
+}
+#endif
+
+size_t glyd_coded_parse(glyd_coded_parser *p, const uint8_t *segment, size_t start, size_t end,
+                        const uint32_t repeat[GLYD_CODED_REPEATS], glyd_sequence *seqs) {
+  walk_state w = {.segment = segment, .start = start, .end = end, .seqs = seqs};
+  glyd_match_tree_find(&p->tree, segment, start, end, p->matches, MATCHES, p->at);
+  unsigned passes = 2;
+  if (!p->begun) {
+    first_counts(segment + start, end - start, &p->counts);
+    passes = 3;
+  }
+  p->begun = 1;
+  size_t n = 0;
+  for (unsigned pass = 0; pass < passes; pass++) {
+    make_prices(&p->counts, &p->prices);
+#if defined(__x86_64__)
+    if (p->cpu & GLYD_CPU_AVX2)
+      n = parse_bmi2(p, &w, repeat);
+    else
+#endif
+      n = parse_plain(p, &w, repeat);
+    count_parse(p, segment + start, end - start, seqs, n, repeat, &p->counts);
+  }
+  return n;
+}

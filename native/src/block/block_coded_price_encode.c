@@ -1,0 +1,55 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ */
+#include "block/block_coded_price_encode.h"
+
+#include "huffman/huffman_encode.h"
+
+int glyd_coded_choose_lengths(const glyd_sequence *seqs, size_t n, uint8_t lengths[GLYD_CODED_LENGTHS]) {
+  uint32_t counts[256];
+  memset(counts, 0, sizeof counts);
+  for (size_t i = 0; i < n; i++) counts[seqs[i].length < GLYD_CODED_LONG ? seqs[i].length : GLYD_CODED_LONG]++;
+  uint32_t escapes = 0, covered = 0;
+  for (unsigned l = GLYD_CODED_ESCAPE_BASE; l <= GLYD_CODED_LONG; l++) escapes += counts[l];
+  if (escapes <= (uint32_t)n / 32 + 32) return 0;
+  /* keys: count << 8 | (255 - length): of equal counts the shorter length */
+  uint32_t top[GLYD_CODED_LENGTHS];
+  memset(top, 0, sizeof top);
+  for (unsigned l = GLYD_CODED_MATCH_MIN; l < GLYD_CODED_LONG; l++) {
+    uint32_t key = counts[l] << 8 | (255 - l);
+    unsigned k = GLYD_CODED_LENGTHS;
+    if (key <= top[k - 1]) continue;
+    for (k--; k > 0 && top[k - 1] < key; k--) top[k] = top[k - 1];
+    top[k] = key;
+  }
+  for (unsigned k = 0; k < GLYD_CODED_LENGTHS; k++) covered += top[k] >> 8;
+  if ((uint32_t)n - covered + (uint32_t)n / 32 + 32 >= escapes) return 0;
+  unsigned k = 0;
+  for (unsigned l = GLYD_CODED_MATCH_MIN; l < GLYD_CODED_LONG; l++) {
+    uint32_t key = counts[l] << 8 | (255 - l);
+    if (key >= top[GLYD_CODED_LENGTHS - 1]) lengths[k++] = (uint8_t)l;
+  }
+  return 1;
+}
+
+int glyd_coded_low_bytes_pay(const uint8_t *low, size_t n) {
+  if (n < 256) return 0;
+  uint32_t counts[256];
+  glyd_huffman_count(low, n, counts);
+  if (counts[low[0]] == n) return 1;
+  uint8_t length[256];
+  glyd_huffman_make_lengths(counts, length);
+  size_t bits = 0;
+  for (unsigned s = 0; s < 256; s++) bits += (size_t)counts[s] * length[s];
+  return bits / 8 + 128 + n / 32 < n;
+}
+
+uint32_t glyd_coded_log2_256(uint32_t v) {
+  static const uint8_t fraction[64] = {0,   6,   11,  17,  22,  28,  33,  38,  44,  49,  54,  59,  63,  68,  73,  78,
+                                       82,  87,  92,  96,  100, 105, 109, 113, 118, 122, 126, 130, 134, 138, 142, 146,
+                                       150, 154, 157, 161, 165, 169, 172, 176, 179, 183, 186, 190, 193, 197, 200, 203,
+                                       207, 210, 213, 216, 220, 223, 226, 229, 232, 235, 238, 241, 244, 247, 250, 253};
+  if (v < 2) return 0;
+  const unsigned k = glyd_log2_32(v);
+  return k * 256 + fraction[(k < 6 ? v << (6 - k) : v >> (k - 6)) & 63];
+}
