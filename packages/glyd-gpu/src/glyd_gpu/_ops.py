@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F  # noqa: N812
 
 from glyd_gpu._errors import ShapeError
 
@@ -28,6 +29,16 @@ library.define("unpack(Tensor pack, int[] meta) -> Tensor", tags=(torch.Tag.pt2_
 library.define("embedding(Tensor ids, Tensor pack, int[] meta) -> Tensor", tags=(torch.Tag.pt2_compliant_tag,))
 library.define("check_pack(Tensor pack, int[] meta) -> Tensor", tags=(torch.Tag.pt2_compliant_tag,))
 library.define("pack(Tensor weight, int layout) -> Tensor", tags=(torch.Tag.pt2_compliant_tag,))
+# For engines that compile a model once and keep what they compiled: a graph that holds these knows shapes only,
+# so layers of one shape share it, and it stays right for other weights, layouts and modes. `held` has the seven
+# integers of meta and the mode, on the CPU; layout 0 says that the bytes of `pack` are the bf16 matrix itself.
+library.define(
+    "linear_held(Tensor x, Tensor pack, Tensor held, int rows, Tensor? bias) -> Tensor",
+    tags=(torch.Tag.pt2_compliant_tag,),
+)
+library.define(
+    "embedding_held(Tensor ids, Tensor pack, Tensor held, int cols) -> Tensor", tags=(torch.Tag.pt2_compliant_tag,)
+)
 
 
 # ---- what every backend checks ----------------------------------------------
@@ -135,11 +146,73 @@ def _fake_pack(weight: torch.Tensor, layout: int) -> torch.Tensor:
     return weight.new_empty((nbytes,), dtype=torch.uint8)
 
 
+def _fake_linear_held(
+    x: torch.Tensor, pack: torch.Tensor, held: torch.Tensor, rows: int, bias: torch.Tensor | None
+) -> torch.Tensor:
+    del pack, held, bias
+    return x.new_empty((*x.shape[:-1], rows))
+
+
+def _fake_embedding_held(ids: torch.Tensor, pack: torch.Tensor, held: torch.Tensor, cols: int) -> torch.Tensor:
+    del held
+    return pack.new_empty((*ids.shape, cols), dtype=torch.bfloat16)
+
+
+torch.library.register_fake("glyd::linear_held", _fake_linear_held, lib=library)
+torch.library.register_fake("glyd::embedding_held", _fake_embedding_held, lib=library)
 torch.library.register_fake("glyd::linear", _fake_linear, lib=library)
 torch.library.register_fake("glyd::unpack", _fake_unpack, lib=library)
 torch.library.register_fake("glyd::embedding", _fake_embedding, lib=library)
 torch.library.register_fake("glyd::check_pack", _fake_check_pack, lib=library)
 torch.library.register_fake("glyd::pack", _fake_pack, lib=library)
+
+
+# ---- what does not depend on the backend ---------------------------------------
+
+
+def held_meta(meta: Sequence[int] | None, rows: int, cols: int, mode: int) -> torch.Tensor:
+    """Return the tensor ``held`` of a pack, or of a plain bf16 matrix where meta is None."""
+    return torch.tensor([*(meta or (0, rows, cols, 0, 0, 0, 0)), mode], dtype=torch.int64, device="cpu")
+
+
+def held_plain(pack: torch.Tensor, meta: Sequence[int]) -> torch.Tensor:
+    """Return the bf16 matrix whose bytes lie in place of a pack.
+
+    Raises
+    ------
+    ShapeError
+        There are too few bytes.
+    """
+    _, rows, cols = meta[:3]
+    if pack.dtype != torch.uint8 or pack.numel() < 2 * rows * cols:
+        raise ShapeError(f"{rows} × {cols} bf16 weights are {2 * rows * cols} bytes, not {pack.numel()} {pack.dtype}")
+    return pack[: 2 * rows * cols].view(torch.bfloat16).view(rows, cols)
+
+
+def _linear_held(
+    x: torch.Tensor, pack: torch.Tensor, held: torch.Tensor, rows: int, bias: torch.Tensor | None
+) -> torch.Tensor:
+    *meta, mode = held.tolist()
+    if meta[1] != rows:
+        raise ShapeError(f"the layer has {rows} rows, its pack {meta[1]}", expected=rows, found=meta[1])
+    if meta[0] == 0:
+        return F.linear(x, held_plain(pack, meta), bias)
+    y: torch.Tensor = torch.ops.glyd.linear(x, pack, meta, bias, mode)
+    return y
+
+
+def _embedding_held(ids: torch.Tensor, pack: torch.Tensor, held: torch.Tensor, cols: int) -> torch.Tensor:
+    *meta, _ = held.tolist()
+    if meta[2] != cols:
+        raise ShapeError(f"the table has {cols} columns, its pack {meta[2]}", expected=cols, found=meta[2])
+    if meta[0] == 0:
+        return F.embedding(ids, held_plain(pack, meta))
+    rows: torch.Tensor = torch.ops.glyd.embedding(ids, pack, meta)
+    return rows
+
+
+library.impl("linear_held", _linear_held, "CompositeExplicitAutograd")
+library.impl("embedding_held", _embedding_held, "CompositeExplicitAutograd")
 
 
 # ---- gradients: of activations and bias; packed weights are constants ---------

@@ -1,0 +1,227 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""What the vLLM plugin does without vLLM: options, packs that travel as views, layers that are filled, operators.
+
+Real vLLM is tested by ``nox -s tests_vllm``.
+"""
+
+import importlib.metadata
+import logging
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import glyd_gpu
+from glyd_codec import CorruptDataError
+from glyd_gpu._checkpoint import Source
+from glyd_gpu._errors import ParameterError, ShapeError
+from glyd_gpu._matrices import gaussian
+from glyd_gpu._ops import held_meta
+from glyd_gpu._view import PackedView
+from glyd_gpu.integrations import vllm as plugin
+from glyd_gpu.integrations.vllm_loading import Arrived, Filling
+from glyd_gpu.integrations.vllm_options import Options, read_options
+
+CPU = torch.device("cpu")
+
+
+def packed(weight, layout="mma12"):
+    data = torch.ops.glyd.pack(weight, glyd_gpu.LAYOUTS[layout])
+    return data, glyd_gpu.PackedMeta.from_tensor(data)
+
+
+def view(weight, name="w", layout="mma12", shape=None):
+    data, meta = packed(weight.reshape(-1, weight.shape[-1]), layout)
+    padded = torch.cat([data, torch.zeros(16, dtype=torch.uint8)])  # as a file may have it
+    source = Source(name + "_packed", name, "f", 0, padded.numel(), "U8", shape or tuple(weight.shape), meta)
+    return PackedView(Arrived(source, padded, CPU), "weight")
+
+
+def narrowing_loader(rank, size):
+    """Load like a row-parallel layer: a slice of the columns."""
+
+    def load(param, loaded):
+        width = param.shape[1]
+        param.data.copy_(loaded.narrow(1, rank * width, width))
+
+    return load
+
+
+def rows_loader(param, loaded, first):
+    """Load like a merged layer: rows from `first` on."""
+    param.data.narrow(0, first, loaded.shape[0]).copy_(loaded)
+
+
+def filling(shape, loader, layout="mma12", verify=True, mode=glyd_gpu.EXACT):
+    layer = nn.Module()
+    made = Filling(
+        layer,
+        "weight",
+        "layers.0.x",
+        shape,
+        {"input_dim": 1, "output_dim": 0, "weight_loader": loader},
+        device=CPU,
+        layout=layout,
+        mode=mode,
+        verify=verify,
+    )
+    layer.register_parameter("weight", made.placeholder())
+    return layer, made
+
+
+def test_entry_point_of_the_plugin():
+    (entry,) = importlib.metadata.distribution("glyd-gpu").entry_points.select(group=plugin.ENTRY_GROUP)
+    assert entry.load() is plugin.register
+
+
+def test_registering_without_vllm_does_not_raise(caplog, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "vllm", None)
+    with caplog.at_level(logging.WARNING, logger="vllm.glyd"):
+        plugin.register()
+        plugin.register()
+    assert "cannot register with vLLM" in caplog.text
+
+
+@pytest.mark.parametrize("layout", ["mma12", "tiered"])
+def test_a_whole_pack_is_taken_as_it_is(layout):
+    weight = gaussian(192, 256)
+    layer, made = filling((192, 256), None, layout)
+    assert layer.weight.weight_loader(layer.weight, view(weight, layout=layout))
+    assert made.done
+    assert made.is_packed
+    assert torch.equal(layer.weight_packed, packed(weight, layout)[0])
+    assert layer.weight.numel() == 0
+    assert layer.weight.dtype == torch.bfloat16
+
+
+def test_another_layout_is_packed_anew():
+    weight = gaussian(128, 256)
+    layer, made = filling((128, 256), lambda p, w: p.data.copy_(w), "tiered")
+    layer.weight.weight_loader(layer.weight, view(weight, layout="mma12"))
+    assert made.done
+    assert torch.equal(layer.weight_packed, packed(weight, "tiered")[0])
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2])
+def test_a_slice_is_the_pack_of_the_slice(rank):
+    weight = gaussian(192, 3 * 128)
+    layer, made = filling((192, 128), narrowing_loader(rank, 3))
+    layer.weight.weight_loader(layer.weight, view(weight))
+    assert made.done
+    expected = weight[:, 128 * rank : 128 * (rank + 1)].contiguous()
+    assert torch.equal(layer.weight_packed, packed(expected)[0])
+
+
+def test_merged_layers_are_packed_when_the_last_part_is_there():
+    parts = [gaussian(128, 256), gaussian(64, 256), gaussian(60, 256)]
+    layer, made = filling((252, 256), rows_loader)
+    layer.weight.weight_loader(layer.weight, view(parts[2]), 192)
+    layer.weight.weight_loader(layer.weight, parts[0], 0)  # one that is not packed in the checkpoint
+    assert not made.done
+    layer.weight.weight_loader(layer.weight, view(parts[1]), 128)
+    assert made.done
+    assert torch.equal(layer.weight_packed, packed(torch.cat(parts))[0])
+
+
+def test_missing_parts_are_an_error_that_counts():
+    layer, made = filling((192, 256), rows_loader)
+    layer.weight.weight_loader(layer.weight, gaussian(64, 256), 0)
+    with pytest.raises(CorruptDataError, match=r"layers\.0\.x\.weight: 16384 of 49152 weights"):
+        made.close(dummy=False)
+
+
+def test_loading_twice_is_refused():
+    layer, _ = filling((64, 256), None)
+    placeholder = layer.weight
+    placeholder.weight_loader(placeholder, view(gaussian(64, 256)))
+    with pytest.raises(ParameterError, match="cannot be loaded anew"):
+        placeholder.weight_loader(placeholder, view(gaussian(64, 256)))
+
+
+def test_tied_layers_share_one_pack():
+    layer, made = filling((64, 256), None)
+    other = nn.Module()
+    made.owners.append(other)
+    layer.weight.weight_loader(layer.weight, view(gaussian(64, 256)))
+    assert other.weight_packed is layer.weight_packed
+
+
+@pytest.mark.parametrize("layout", [None, "mma12"])
+def test_products_of_what_is_packed_and_of_what_does_not_pay(layout):
+    rows = 64 if layout else 3
+    weight = gaussian(rows, 256)
+    layer, made = filling((rows, 256), lambda p, w: p.data.copy_(w), layout)
+    layer.weight.weight_loader(layer.weight, weight)
+    assert made.is_packed == (layout is not None)
+    x, bias = torch.randn(5, 256, dtype=torch.bfloat16), torch.randn(rows, dtype=torch.bfloat16)
+    y = torch.ops.glyd.linear_held(x, layer.weight_packed, layer.weight_held, rows, bias)
+    assert torch.equal(y, F.linear(x, weight, bias))
+    ids = torch.tensor([[0, 2], [1, 1]])
+    found = torch.ops.glyd.embedding_held(ids, layer.weight_packed, layer.weight_held, 256)
+    assert torch.equal(found, F.embedding(ids, weight))
+
+
+def test_held_operators_trace_without_the_numbers_of_a_pack():
+    a, b = (packed(gaussian(64, 256)) for _ in range(2))
+
+    def model(x, pack, held):
+        return torch.ops.glyd.linear_held(x, pack, held, 64, None).float().sum()
+
+    n_graphs = []
+
+    def backend(graph, inputs):
+        n_graphs.append(graph)
+        return graph.forward
+
+    compiled = torch.compile(model, backend=backend, dynamic=True)
+    x = torch.randn(3, 256, dtype=torch.bfloat16)
+    for data, meta in (a, b):
+        held = held_meta(meta.as_list(), 64, 256, glyd_gpu.EXACT)
+        assert compiled(x, data, held) == model(x, data, held)
+    assert len(n_graphs) == 1
+
+
+def test_held_operators_refuse_other_shapes():
+    data, meta = packed(gaussian(64, 256))
+    held = held_meta(meta.as_list(), 64, 256, glyd_gpu.EXACT)
+    x = torch.randn(3, 256, dtype=torch.bfloat16)
+    with pytest.raises(ShapeError, match="65 rows"):
+        torch.ops.glyd.linear_held(x, data, held, 65, None)
+    with pytest.raises(ShapeError, match="255 columns"):
+        torch.ops.glyd.embedding_held(torch.tensor([1]), data, held, 255)
+    with pytest.raises(ShapeError, match="are 32768 bytes"):
+        torch.ops.glyd.linear_held(x, data[:100], held_meta(None, 64, 256, 0), 64, None)
+
+
+def test_views_of_stacks_give_single_experts():
+    stack = gaussian(4 * 64, 256).view(4, 64, 256)
+    found = view(stack)
+    assert tuple(found.shape) == (4, 64, 256)
+    assert torch.equal(found[2], stack[2])
+    assert torch.equal(found.chunk(2, dim=1)[1], stack[:, 32:])
+
+
+def test_options_of_command_line_and_environment():
+    assert read_options({}, {}) == Options()
+    assert read_options({"glyd": {"layout": "tiered", "share": 0.5}}, {}) == Options(layout="tiered", share=0.5)
+    environment = {"GLYD_VLLM_EXACT": "1", "GLYD_VLLM_LAYOUT": "mma12", "GLYD_VLLM_SHARE": ".25"}
+    assert read_options(None, environment) == Options(layout="mma12", exact=True, share=0.25)
+    assert read_options({"glyd": {"exact": False}}, environment).exact is False
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"glyd": {"layuot": "tiered"}}, "unknown option 'layuot'; there are layout, exact"),
+        ({"glyd": {"layout": "mma13"}}, "must be auto, mma12 or tiered"),
+        ({"glyd": {"share": 2}}, "between 0 and 1"),
+        ({"glyd": {"exact": "perhaps"}}, "must be true or false, not 'perhaps'"),
+        ({"glyd": {"share": "half"}}, "must be float"),
+        ({"glyd": 3}, "must be an object"),
+    ],
+)
+def test_bad_options_are_named(given, words):
+    with pytest.raises(ParameterError, match=words):
+        read_options(given, {})
