@@ -2,9 +2,11 @@
  * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
  *
  * Fingerprints against their definition, in pieces of all sizes, never more
- * than the bound.
+ * than the bound; marks, of which every CPU variant finds the same.
  */
+#include "common/cpu.h"
 #include "glyd/glyd.h"
+#include "match/match_marks.h"
 #include "test.h"
 
 #define LEN 200000
@@ -51,10 +53,33 @@ static void check(const char *what) {
   }
 }
 
+static void check_marks(void) {
+  const size_t n = LEN - GLYD_MARKS_AT_ONCE - GLYD_MARK_BYTES;
+  for (unsigned spacing_log = 1; spacing_log <= 12; spacing_log += 3) {
+    size_t n_marks = 0;
+    for (size_t at = 0; at <= n; at += 61) {
+      const uint64_t marks = glyd_match_marks_first(data + at, 64, spacing_log);
+      TEST_AT("spacing 2^%u, at %zu", spacing_log, at);
+      CHECK_EQ(glyd_match_marks(glyd_cpu_features(), data + at, spacing_log), marks);
+      CHECK_EQ(glyd_match_marks(GLYD_CPU_SCALAR, data + at, spacing_log), marks);
+      CHECK_EQ(glyd_match_marks_first(data + at, 7, spacing_log), marks & 127);
+      /* the same bytes give the same mark wherever they stand */
+      CHECK_EQ(glyd_match_marks_first(data + at + 5, 1, spacing_log), marks >> 5 & 1);
+      n_marks += (size_t)__builtin_popcountll(marks);
+    }
+    TEST_AT("spacing 2^%u", spacing_log);
+    const size_t expected = (n / 61 + 1) * 64 >> spacing_log;
+    CHECK(n_marks > expected / 2 && n_marks < 2 * expected);
+  }
+  static const uint8_t zeros[GLYD_MARKS_AT_ONCE + GLYD_MARK_BYTES];
+  CHECK_EQ(glyd_match_marks(glyd_cpu_features(), zeros, 1), 0);
+}
+
 int main(void) {
   uint64_t seed = 5;
   for (size_t i = 0; i < LEN; i++) data[i] = (uint8_t)(test_random(&seed) >> 24);
   check("noise");
+  check_marks();
   for (size_t i = 0; i < LEN; i++) data[i] = (uint8_t)(i / 700);
   check("runs");
   glyd_fingerprint_state state = {0, 0};

@@ -34,7 +34,7 @@ GLYD_API void glyd_base_free(glyd_base *base); /* base may be NULL */
  * base; further calls do nothing. Errors: MEMORY. */
 GLYD_API glyd_status glyd_base_index(glyd_base *base);
 
-/* Bytes of the map of a base of this size: a third of it, but at most 256 MiB. */
+/* Bytes of the map of a base of this size: a 24th of it, but at most 256 MiB. */
 GLYD_API uint64_t glyd_base_index_memory(uint64_t size);
 
 GLYD_API uint64_t glyd_base_size(const glyd_base *base);

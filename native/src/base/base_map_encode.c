@@ -4,36 +4,58 @@
 #include "base/base_map_encode.h"
 
 #include "common/alloc.h"
+#include "common/cpu.h"
+#include "match/match_marks.h"
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
-#define WAYS 4u                       /* places of a bucket: of equal blocks the first four are kept */
-#define LOAD 3u                       /* blocks a bucket, on average */
+/* The map */
+#define WAYS 4u                       /* places of a bucket: of equal keys the first four are kept */
+#define LOAD 3u                       /* marks a bucket, on average */
 #define MAP_MAX ((uint64_t)256 << 20) /* bytes of a map */
-#define BLOCK_LOG_MIN 5u
-#define LOOK 32u          /* bytes hashed of a block */
-#define FAR_MIN 32u       /* shortest copy from anywhere */
-#define NEAR_MIN 16u      /* and where the copy before would have gone on */
-#define FAR_COST 24u      /* what a copy from elsewhere must save at the place where the base goes on */
-#define SAME_LOOK 4096u   /* bytes of a copy compared with the place where the base goes on */
-#define RECENT_BELOW 512u /* copies below this are compared with recent content */
-#define RECENT_FAR ((ptrdiff_t)256 << 10)
-#define RECENT_BITS 15u
-#define NOTED 512u /* bytes at the end of a copy that are noted as recent */
-#define AHEAD 16u  /* positions between a look-up's hash and the look-up: a cache miss is about as long */
+#define SPACING_MIN 7u                /* log of the bytes from mark to mark */
+#define GRAIN_MIN 3u                  /* log of what places are rounded to */
+#define GRAIN_MAX 6u
+#define NUMBER_BITS 26u /* of a rounded place, as long as grains may grow */
+#define KEY 24u         /* bytes hashed at a mark */
+#define RING 16u        /* marks between a hash and its use: a cache miss is about as long */
+#define LOOK 32u        /* bytes left where nothing is looked up any more */
 
-/* Block size and number of buckets of a map. An entry is the number of a block
- * plus 1, with as many bits of its hash above as there is room for. */
+/* What is near */
+#define NEIGHBOURS ((uint64_t)4 << 10) /* bytes on either side of a place that are known in detail */
+#define BLOCK_LOG 4u                   /* of blocks of 16 bytes */
+#define AROUND 16u                     /* places up to the end of a copy from where blocks are looked up */
+#define NEAR_BITS 12u
+#define RECENT_BITS 15u
+#define NOTED 64u /* bytes at the end of a copy that are noted as recent */
+
+/* What is a copy */
+#define EXTENDED ((ptrdiff_t)64 << 10) /* bytes from which a candidate is long, however long it is */
+#define FAR_MIN 32u                    /* shortest copy from anywhere */
+#define NEAR_MIN 16u                   /* and where the copy before would have gone on */
+#define FAR_COST 24u                   /* what a copy from elsewhere must save at the place where the base goes on */
+#define SAME_LOOK 4096u                /* bytes of a copy compared with the place where the base goes on */
+#define RECENT_BELOW 512u              /* copies below this are compared with recent content */
+#define RECENT_FAR ((ptrdiff_t)256 << 10)
+#define CHANGED 192u   /* content that was changed in place differs within so many bytes at most */
+#define UNCHANGED 256u /* and then is the same for so many */
+#define TRUSTED 5u     /* of so many changes in place one is looked into all the same */
+
+/* An entry is the place of a mark in grains of 2^grain_log bytes, plus 1, with as
+ * many bits of its hash above as there is room for. */
 typedef struct map_shape {
-  unsigned block_log;
+  unsigned spacing_log, grain_log;
   unsigned number_bits;
   uint64_t buckets;
 } map_shape;
 
 static map_shape shape_of(uint64_t size) {
-  map_shape s = {BLOCK_LOG_MIN, 1, 0};
-  while ((size >> s.block_log) / LOAD * WAYS * sizeof(uint32_t) > MAP_MAX) s.block_log++;
-  const uint64_t blocks = size >> s.block_log;
-  while ((blocks >> s.number_bits) != 0) s.number_bits++;
-  s.buckets = blocks / LOAD + 1;
+  map_shape s = {SPACING_MIN, GRAIN_MIN, 1, 0};
+  while ((size >> s.spacing_log) / LOAD * WAYS * sizeof(uint32_t) > MAP_MAX) s.spacing_log++;
+  while (size >> (s.grain_log + (s.grain_log < GRAIN_MAX ? NUMBER_BITS : 31)) != 0) s.grain_log++;
+  while ((((size >> s.grain_log) + 1) >> s.number_bits) != 0) s.number_bits++;
+  s.buckets = (size >> s.spacing_log) / LOAD + 1;
   return s;
 }
 
@@ -44,9 +66,10 @@ GLYD_INLINE uint64_t mix(uint64_t a, uint64_t b) {
   return (uint64_t)p ^ (uint64_t)(p >> 64);
 }
 
-GLYD_INLINE uint64_t hash_block(const uint8_t *p) {
-  const uint64_t h = mix(glyd_load64(p), glyd_load64(p + 8));
-  return (h ^ mix(glyd_load64(p + 16) + 1, glyd_load64(p + 24)) * 0x165667919E3779F9u) * 0x9E3779B185EBCA87u;
+/* Of KEY bytes. */
+GLYD_INLINE uint64_t hash_key(const uint8_t *p) {
+  const uint64_t first = mix(glyd_load64(p), glyd_load64(p + 8));
+  return (first ^ glyd_load64(p + 16) * 0x165667919E3779F9u) * 0x9E3779B185EBCA87u;
 }
 
 GLYD_INLINE uint32_t *bucket_of(uint32_t *map, const map_shape *s, uint64_t hash) {
@@ -56,28 +79,48 @@ GLYD_INLINE uint32_t *bucket_of(uint32_t *map, const map_shape *s, uint64_t hash
 /* Bits of the hash above the number; the bucket comes from the other end. */
 GLYD_INLINE uint32_t tag_of(const map_shape *s, uint64_t hash) { return (uint32_t)(hash << s->number_bits); }
 
-static void build(const glyd_base *base, uint32_t *map, const map_shape *s) {
-  const size_t block = (size_t)1 << s->block_log;
-  const uint64_t blocks = base->size >> s->block_log;
-  enum { RING = 16 };
+/* Marks of the 64 places from at on, as far as a key fits before size. */
+GLYD_INLINE uint64_t marks_before(unsigned cpu, const uint8_t *data, uint64_t at, uint64_t size, unsigned spacing_log) {
+  if (size - at >= GLYD_MARKS_AT_ONCE + LOOK) return glyd_match_marks(cpu, data + at, spacing_log);
+  if (size - at < LOOK) return 0;
+  const uint64_t n = size - at - LOOK + 1;
+  return glyd_match_marks_first(data + at, (unsigned)(n < 64 ? n : 64), spacing_log);
+}
+
+typedef struct pending {
   uint64_t hashes[RING];
-  for (uint64_t i = 0; i < blocks + RING; i++) {
-    if (i >= RING) {
-      const uint64_t h = hashes[i % RING];
-      uint32_t *const bucket = bucket_of(map, s, h);
-      const uint32_t entry = tag_of(s, h) | (uint32_t)(i - RING + 1);
-      unsigned k = 0;
-      while (k < WAYS && bucket[k] != 0) k++;
-      if (k < WAYS) bucket[k] = entry;
-    }
-    if (i % (GLYD_BASE_PIECE / block) == 0 && i > 0 && i < blocks)
-      glyd_base_source_release(base, i * block - GLYD_BASE_PIECE, i * block);
-    if (i < blocks) {
-      const uint64_t h = hash_block(base->data + i * block);
-      hashes[i % RING] = h;
+  uint32_t numbers[RING];
+} pending;
+
+GLYD_INLINE void put(uint32_t *map, const map_shape *s, uint64_t hash, uint32_t number) {
+  uint32_t *const bucket = bucket_of(map, s, hash);
+#if defined(__SSE2__)
+  const __m128i all = _mm_load_si128((const void *)bucket);
+  const unsigned used = (unsigned)_mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(all, _mm_setzero_si128()))) ^ 15u;
+  const unsigned k = (unsigned)__builtin_popcount(used);
+#else
+  unsigned k = 0;
+  while (k < WAYS && bucket[k] != 0) k++;
+#endif
+  if (k < WAYS) bucket[k] = tag_of(s, hash) | number;
+}
+
+static void build(const glyd_base *base, uint32_t *map, const map_shape *s) {
+  const unsigned cpu = glyd_cpu_features();
+  pending ring;
+  uint64_t n = 0;
+  for (uint64_t at = 0; at < base->size; at += GLYD_MARKS_AT_ONCE) {
+    if (at % GLYD_BASE_PIECE == 0 && at > 0) glyd_base_source_release(base, at - GLYD_BASE_PIECE, at);
+    for (uint64_t marks = marks_before(cpu, base->data, at, base->size, s->spacing_log); marks; marks &= marks - 1) {
+      const uint64_t place = at + glyd_ctz64(marks), h = hash_key(base->data + place);
+      if (n >= RING) put(map, s, ring.hashes[n % RING], ring.numbers[n % RING]);
+      ring.hashes[n % RING] = h;
+      ring.numbers[n % RING] = (uint32_t)(place >> s->grain_log) + 1;
       __builtin_prefetch(bucket_of(map, s, h), 1);
+      n++;
     }
   }
+  for (uint64_t i = n > RING ? n - RING : 0; i < n; i++) put(map, s, ring.hashes[i % RING], ring.numbers[i % RING]);
 }
 
 glyd_status glyd_base_map_build(glyd_base *base) {
@@ -86,20 +129,39 @@ glyd_status glyd_base_map_build(glyd_base *base) {
   const uint64_t bytes = s.buckets * WAYS * sizeof(uint32_t);
   uint32_t *const map = glyd_alloc_get(&base->allocator, bytes);
   if (!map) return GLYD_E_MEMORY;
+  glyd_alloc_use_whole(map, bytes);
   memset(map, 0, (size_t)bytes);
   build(base, map, &s);
   base->map = map;
   return GLYD_OK;
 }
 
+/* Bit i: a[i] equals b[i], of 64 bytes. */
+GLYD_INLINE uint64_t equal_bytes(const uint8_t *a, const uint8_t *b) {
+  uint64_t equal = 0;
+#if defined(__SSE2__)
+  for (unsigned i = 0; i < 64; i += 16) {
+    const __m128i x = _mm_loadu_si128((const void *)(a + i)), y = _mm_loadu_si128((const void *)(b + i));
+    equal |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(x, y)) << i;
+  }
+#else
+  for (unsigned i = 0; i < 64; i += 8) {
+    const uint64_t x = glyd_load64(a + i) ^ glyd_load64(b + i), low = 0x7F7F7F7F7F7F7F7Fu;
+    const uint64_t zero = ~(((x & low) + low) | x | low); /* the top bit of each byte that is 0 */
+    equal |= ((zero >> 7) * 0x0102040810204080u >> 56) << i;
+  }
+#endif
+  return equal;
+}
+
 /* How many bytes at a equal those at b, before the end of a and of b. */
 GLYD_INLINE size_t count_equal(const uint8_t *a, const uint8_t *a_end, const uint8_t *b, const uint8_t *b_end) {
   const uint8_t *const start = a;
-  while (a_end - a >= 16 && b_end - b >= 16) {
-    const uint64_t x = glyd_load64(a) ^ glyd_load64(b), y = glyd_load64(a + 8) ^ glyd_load64(b + 8);
-    if (x | y) return (size_t)(a - start) + (x ? glyd_ctz64(x) >> 3 : 8 + (glyd_ctz64(y) >> 3));
-    a += 16;
-    b += 16;
+  while (a_end - a >= 64 && b_end - b >= 64) {
+    const uint64_t differ = ~equal_bytes(a, b);
+    if (differ != 0) return (size_t)(a - start) + glyd_ctz64(differ);
+    a += 64;
+    b += 64;
   }
   while (a < a_end && b < b_end && *a == *b) {
     a++;
@@ -108,22 +170,31 @@ GLYD_INLINE size_t count_equal(const uint8_t *a, const uint8_t *a_end, const uin
   return (size_t)(a - start);
 }
 
-_Static_assert(sizeof(uint32_t) << RECENT_BITS == GLYD_BASE_FIND_WORKSPACE, "the table of recent content");
+/* What was near lately, by a hash of 16 bytes. */
+typedef struct find_tables {
+  uint32_t recent[1u << RECENT_BITS]; /* content that no copy covers, or the end of one: places + 1 */
+  uint32_t near[2u << NEAR_BITS];     /* the base around the place where it goes on: blocks + 1, modulo 2^32 */
+} find_tables;
+_Static_assert(sizeof(find_tables) <= GLYD_BASE_FIND_WORKSPACE, "room for the tables");
 
-GLYD_INLINE size_t recent_of(const uint8_t *p) {
-  return (size_t)(mix(glyd_load64(p), glyd_load64(p + 8)) * 0x9E3779B185EBCA87u >> (64 - RECENT_BITS));
-}
+GLYD_INLINE uint64_t hash16(const uint8_t *p) { return mix(glyd_load64(p), glyd_load64(p + 8)) * 0x9E3779B185EBCA87u; }
 
 /* What is known while content is covered. */
 typedef struct finder {
   const uint8_t *in, *end;
-  const uint8_t *from; /* where the last copy ends */
+  const uint8_t *from;  /* where the last copy ends */
+  unsigned in_place;    /* changes in place so far */
+  const uint8_t *known; /* content before it was changed in place: it is not looked up */
   const uint8_t *base;
-  uint64_t size; /* of the base */
+  uint64_t size;               /* of the base */
+  uint64_t near_from, near_to; /* part of the base that is in tables->near */
   map_shape shape;
   uint32_t *map;
+  unsigned cpu;
   glyd_base_shifts shifts;
-  uint32_t *recent; /* positions of content by hash: what LZ would find */
+  find_tables *tables;
+  const uint8_t *marks_at; /* 64 places, */
+  uint64_t marks;          /* and which of them are marks */
 } finder;
 
 typedef struct candidate {
@@ -132,40 +203,96 @@ typedef struct candidate {
   size_t length;
 } candidate;
 
-/* All that is equal around two places that start with some equal bytes. */
+/* All that is equal around two places that start with some equal bytes, as far as
+ * it matters for a choice. */
 GLYD_INLINE candidate extend(const finder *f, const uint8_t *at, uint64_t place) {
   const uint8_t *const b = f->base + place;
   size_t back = 0;
   const size_t free_back = at > f->from ? (size_t)(at - f->from) : 0; /* the copy before has the rest */
   const size_t most_back = free_back < place ? free_back : (size_t)place;
   while (back < most_back && at[-1 - (ptrdiff_t)back] == b[-1 - (ptrdiff_t)back]) back++;
-  return (candidate){at - back, place - back, back + count_equal(at, f->end, b, f->base + f->size)};
+  const uint8_t *const end = f->end - at > EXTENDED ? at + EXTENDED : f->end;
+  return (candidate){at - back, place - back, back + count_equal(at, end, b, f->base + f->size)};
 }
 
-/* The best of a bucket for the content at at; length 0: none. */
-static candidate look_up(const finder *f, uint64_t hash, const uint8_t *at, uint64_t expected) {
+/* The best of a bucket for the content at at, a mark; length 0: none. */
+static candidate look_up(const finder *f, const uint8_t *at) {
+  const uint64_t hash = hash_key(at), expected = (uint64_t)(at - f->in) + f->shifts.slot[0], v = glyd_load64(at);
   const uint32_t *const bucket = bucket_of(f->map, &f->shape, hash);
   const uint32_t number_mask = (uint32_t)(((uint64_t)1 << f->shape.number_bits) - 1), tag = tag_of(&f->shape, hash);
   candidate best = {at, 0, 0};
   uint64_t best_far = 0;
   for (unsigned k = 0; k < WAYS && bucket[k] != 0; k++) {
     if ((bucket[k] ^ tag) & ~number_mask) continue;
-    const uint64_t place = (uint64_t)((bucket[k] & number_mask) - 1) << f->shape.block_log;
-    if (glyd_load64(f->base + place) != glyd_load64(at)) continue;
-    const candidate c = extend(f, at, place);
-    const uint64_t far = place > expected ? place - expected : expected - place;
-    if (c.length > best.length || (c.length == best.length && far < best_far)) {
-      best = c;
-      best_far = far;
+    const uint64_t grain = (uint64_t)((bucket[k] & number_mask) - 1) << f->shape.grain_log;
+    for (uint64_t place = grain; place < grain + ((uint64_t)1 << f->shape.grain_log) && place + LOOK <= f->size;
+         place++) {
+      if (glyd_load64(f->base + place) != v) continue;
+      const candidate c = extend(f, at, place);
+      const uint64_t far = place > expected ? place - expected : expected - place;
+      if (c.length > best.length || (c.length == best.length && far < best_far)) {
+        best = c;
+        best_far = far;
+      }
     }
   }
   return best;
 }
 
-/* Where content at at would be in the base by a shift; size: nowhere. */
-GLYD_INLINE uint64_t place_by(const finder *f, unsigned slot, const uint8_t *at) {
+/* Put blocks of the base into the table of what is near. */
+static void learn(finder *f, uint64_t from, uint64_t to) {
+  for (uint64_t at = from; at < to && f->size - at >= 16; at += (uint64_t)1 << BLOCK_LOG) {
+    uint32_t *const pair = f->tables->near + 2 * (hash16(f->base + at) >> (64 - NEAR_BITS));
+    pair[1] = pair[0];
+    pair[0] = (uint32_t)(at >> BLOCK_LOG) + 1;
+  }
+}
+
+/* Know what of the base is near the place where it goes on from content at at. */
+static void learn_around(finder *f, const uint8_t *at) {
+  const uint64_t place = (uint64_t)(at - f->in) + f->shifts.slot[0];
+  if (place >= f->size) return;
+  const uint64_t least = place < NEIGHBOURS / 2 ? 0 : place - NEIGHBOURS / 2;
+  const uint64_t most = f->size - place < NEIGHBOURS / 2 ? f->size : place + NEIGHBOURS / 2;
+  if (f->near_from <= least && most <= f->near_to) return;
+  const uint64_t mask = ~(((uint64_t)1 << BLOCK_LOG) - 1);
+  const uint64_t from = (place < NEIGHBOURS ? 0 : place - NEIGHBOURS) & mask;
+  const uint64_t to = f->size - place < NEIGHBOURS ? f->size : (place + NEIGHBOURS) & mask;
+  if (from > f->near_to || to < f->near_from) {
+    learn(f, from, to);
+    f->near_from = from;
+    f->near_to = to;
+    return;
+  }
+  if (from < f->near_from) {
+    learn(f, from, f->near_from);
+    f->near_from = from;
+  }
+  if (to > f->near_to) {
+    learn(f, f->near_to & mask, to);
+    f->near_to = to;
+    if (from > f->near_from) f->near_from = from;
+  }
+}
+
+/* The best of what is near for the content at at, of which hash is the hash; length 0: none. */
+GLYD_INLINE candidate look_up_near(const finder *f, const uint8_t *at, uint64_t hash) {
+  const uint32_t *const pair = f->tables->near + 2 * (hash >> (64 - NEAR_BITS));
+  candidate best = {at, 0, 0};
+  for (unsigned k = 0; k < 2; k++) {
+    if (pair[k] == 0) continue;
+    const uint64_t place = (uint64_t)(pair[k] - 1) << BLOCK_LOG;
+    if (place >= f->size || f->size - place < 16 || glyd_load64(f->base + place) != glyd_load64(at)) continue;
+    const candidate c = extend(f, at, place);
+    if (c.length > best.length) best = c;
+  }
+  return best;
+}
+
+/* Where content at at would be in the base by a shift; size: nowhere, or too near the end. */
+GLYD_INLINE uint64_t place_by(const finder *f, unsigned slot, const uint8_t *at, unsigned n) {
   const uint64_t place = (uint64_t)(at - f->in) + f->shifts.slot[slot];
-  return place < f->size && f->size - place >= 8 ? place : f->size;
+  return place < f->size && f->size - place >= n ? place : f->size;
 }
 
 /* What it costs, about, to say the n bytes of content at at by the base at place
@@ -174,9 +301,15 @@ static size_t cost_of(const finder *f, const uint8_t *at, uint64_t place, size_t
   if (place >= f->size) return n;
   const size_t there = n < f->size - place ? n : (size_t)(f->size - place);
   const uint8_t *const b = f->base + place;
-  size_t cost = n - there;
-  unsigned differed = 0;
-  for (size_t i = 0; i < there; i++) {
+  size_t cost = n - there, i = 0;
+  uint64_t before = 1; /* equal */
+  for (; there - i >= 64 && cost < FAR_COST; i += 64) {
+    const uint64_t equal = equal_bytes(at + i, b + i), runs = ~equal & (equal << 1 | before);
+    cost += (size_t)__builtin_popcountll(~equal) + 2 * (size_t)__builtin_popcountll(runs);
+    before = equal >> 63;
+  }
+  unsigned differed = !before;
+  for (; i < there && cost < FAR_COST; i++) {
     const unsigned differs = at[i] != b[i];
     cost += differs + 2 * (differs & ~differed);
     differed = differs;
@@ -194,7 +327,7 @@ static int is_worth(const finder *f, candidate c) {
   if (c.length >= RECENT_BELOW) return 1;
   for (size_t i = 0; i < c.length && f->end - (c.at + i) >= 16 && i < 32; i += 8) {
     const uint8_t *const at = c.at + i;
-    const uint32_t before = f->recent[recent_of(at)];
+    const uint32_t before = f->tables->recent[hash16(at) >> (64 - RECENT_BITS)];
     if (before == 0) continue;
     const uint8_t *const old = f->in + before - 1;
     if (old < at && at - old <= RECENT_FAR && count_equal(at, f->end, old, f->end) + i + 16 >= c.length) return 0;
@@ -202,36 +335,46 @@ static int is_worth(const finder *f, candidate c) {
   return 1;
 }
 
+/* Marks of the 64-byte part of content that at lies in; bit 0 is the start of that part. */
+GLYD_INLINE uint64_t marks_around(finder *f, const uint8_t *at) {
+  const uint8_t *const start = at - (size_t)(at - f->in) % GLYD_MARKS_AT_ONCE;
+  if (f->marks_at != start) {
+    f->marks_at = start;
+    f->marks = marks_before(f->cpu, f->in, (uint64_t)(start - f->in), (uint64_t)(f->end - f->in), f->shape.spacing_log);
+  }
+  return f->marks;
+}
+
 /* Where a copy has just ended: the best of the places that have the bytes around
  * this one, at and those before it. Where lines are alike, content goes on nearly
  * as the base does at the old place as well, and only these bytes tell. */
-GLYD_INLINE candidate look_around(const finder *f, const uint8_t *at) {
+static candidate look_around(finder *f, const uint8_t *at) {
   candidate best = {at, 0, 0};
-  if (f->end - at < (ptrdiff_t)LOOK) return best;
-  uint64_t hashes[LOOK];
-  const size_t n = (size_t)(at - f->in) < LOOK - 1 ? (size_t)(at - f->in) + 1 : LOOK;
+  learn_around(f, at);
+  const size_t n = (size_t)(at - f->in) < AROUND ? (size_t)(at - f->in) + 1 : AROUND;
   for (size_t k = 0; k < n; k++) {
-    hashes[k] = hash_block(at - k);
-    __builtin_prefetch(bucket_of(f->map, &f->shape, hashes[k]));
-  }
-  const uint64_t near = (uint64_t)(at - f->in) + f->shifts.slot[0];
-  for (size_t k = 0; k < n; k++) {
-    candidate c = look_up(f, hashes[k], at - k, near - k);
-    if (c.length <= k) continue;
-    const size_t skip = (size_t)(at - c.at); /* the copy before has them */
-    if (skip >= c.length) continue;
+    const uint8_t *const p = at - k;
+    candidate c = look_up_near(f, p, hash16(p));
+    if (glyd_match_marks_first(p, 1, f->shape.spacing_log)) {
+      const candidate far = look_up(f, p);
+      if (far.length > c.length) c = far;
+    }
+    if (c.length == 0 || c.at + c.length <= at) continue;
+    const size_t skip = (size_t)(at > c.at ? at - c.at : 0); /* the copy before has them */
     c = (candidate){at, c.place + skip, c.length - skip};
     if (c.length > best.length) best = c;
   }
   return best;
 }
 
-GLYD_INLINE void note_recent(finder *f, const uint8_t *at) { f->recent[recent_of(at)] = (uint32_t)(at - f->in) + 1; }
+GLYD_INLINE void note_recent(finder *f, const uint8_t *at, uint64_t hash) {
+  f->tables->recent[hash >> (64 - RECENT_BITS)] = (uint32_t)(at - f->in) + 1;
+}
 
-/* A copy by one of the last shifts; length 0: none. */
+/* A copy at at by one of the last shifts; length 0: none. */
 GLYD_INLINE candidate look_near(const finder *f, const uint8_t *at) {
   for (unsigned slot = 0; slot < GLYD_BASE_SHIFTS; slot++) {
-    const uint64_t place = place_by(f, slot, at);
+    const uint64_t place = place_by(f, slot, at, 8);
     if (place == f->size || glyd_load64(f->base + place) != glyd_load64(at)) continue;
     const candidate c = extend(f, at, place);
     if (c.length >= NEAR_MIN) return c;
@@ -239,61 +382,103 @@ GLYD_INLINE candidate look_near(const finder *f, const uint8_t *at) {
   return (candidate){at, 0, 0};
 }
 
-/* Hashes of the next positions, for which the map is fetched meanwhile. */
-typedef struct ring {
-  uint64_t hashes[AHEAD];
-  const uint8_t *end; /* positions before it are in */
-} ring;
+/* The first of the places from at on, NEAR_AHEAD at most, where one of the last
+ * shifts gives a copy; NEAR_AHEAD: there is none. */
+#define NEAR_AHEAD 48u /* more bytes than a near copy takes */
+_Static_assert(NEAR_AHEAD + NEAR_MIN == 64, "what equal_bytes looks at");
 
-GLYD_INLINE uint64_t next_hash(const finder *f, ring *r, const uint8_t *at, const uint8_t *last) {
-  if (r->end < at) r->end = at;
-  for (; r->end <= last && r->end < at + AHEAD; r->end++) {
-    const uint64_t h = hash_block(r->end);
-    r->hashes[(size_t)(r->end - f->in) % AHEAD] = h;
-    __builtin_prefetch(bucket_of(f->map, &f->shape, h));
+GLYD_INLINE unsigned find_near(const finder *f, const uint8_t *at) {
+  unsigned first = NEAR_AHEAD;
+  for (unsigned slot = 0; slot < GLYD_BASE_SHIFTS; slot++) {
+    if (slot > 0 && f->shifts.slot[slot] == f->shifts.slot[slot - 1]) continue;
+    const uint64_t place = (uint64_t)(at - f->in) + f->shifts.slot[slot];
+    if (place >= f->size || f->size - place < 64) {
+      if (place < f->size || 0 - place < 64) /* the base ends or starts within these places */
+        for (unsigned i = 0; i < first; i++)
+          if (look_near(f, at + i).length > 0) first = i;
+      continue;
+    }
+    uint64_t runs = equal_bytes(at, f->base + place);
+    runs &= runs >> 1;
+    runs &= runs >> 2;
+    runs &= runs >> 4;
+    runs &= runs >> 8;
+    if (runs && glyd_ctz64(runs) < first) first = glyd_ctz64(runs);
   }
-  return r->hashes[(size_t)(at - f->in) % AHEAD];
+  return first;
 }
 
-/* The copy that content at at is to be part of; length 0: none. */
-GLYD_INLINE candidate choose(finder *f, ring *r, const uint8_t *at, const uint8_t *last, int after_copy) {
-  if (after_copy) {
+/* Whether content from at on was changed in place: after a few bytes that differ
+ * it is as the base for long. Sets where that is. Content whose rows are alike
+ * would look so at a wrong place as well, hence not every time. */
+GLYD_INLINE int is_in_place(finder *f, const uint8_t *at) {
+  const uint64_t place = place_by(f, 0, at, CHANGED + UNCHANGED);
+  if (place == f->size || f->end - at < (ptrdiff_t)(CHANGED + UNCHANGED) || ++f->in_place % TRUSTED == 0) return 0;
+  const uint8_t *const b = f->base + place;
+  unsigned changed = 0;
+  for (unsigned i = 0; i < CHANGED; i += 64) {
+    const uint64_t differ = ~equal_bytes(at + i, b + i);
+    if (differ != 0) changed = i + 64 - (unsigned)__builtin_clzll(differ);
+  }
+  if (cost_of(f, at, place, CHANGED) >= FAR_COST) return 0;
+  const uint8_t *const on = at + changed;
+  if (count_equal(on, on + UNCHANGED, b + changed, b + changed + UNCHANGED) < UNCHANGED) return 0;
+  f->known = on;
+  return 1;
+}
+
+/* The next copy for content from at on; length 0: there is none before *next. */
+GLYD_INLINE candidate choose(finder *f, const uint8_t *at, const uint8_t *last, int after_copy, const uint8_t **next) {
+  if (after_copy && !is_in_place(f, at)) {
     const candidate c = look_around(f, at);
     if (is_worth(f, c)) return c;
   }
-  candidate c = look_near(f, at);
-  if (c.length > 0) return c;
-  c = look_up(f, next_hash(f, r, at, last), at, (uint64_t)(at - f->in) + f->shifts.slot[0]);
-  if (!is_worth(f, c)) c.length = 0;
-  note_recent(f, at);
-  return c;
+  const unsigned ahead = f->end - at >= 64 ? NEAR_AHEAD : 1; /* places looked at */
+  const unsigned near = ahead > 1 ? find_near(f, at) : look_near(f, at).length == 0;
+  const uint8_t *const stop =
+      at + near <= last ? at + near : last + 1; /* a near copy starts, or it goes on from here */
+  const uint8_t *p = at > f->known ? at : f->known;
+  if (p < stop) learn_around(f, p);
+  for (; p < stop; p++) {
+    const uint64_t hash = hash16(p);
+    candidate c = look_up_near(f, p, hash);
+    if (marks_around(f, p) >> (size_t)(p - f->marks_at) & 1) {
+      const candidate far = look_up(f, p);
+      if (far.length > c.length) c = far;
+    }
+    if (is_worth(f, c)) return c;
+    note_recent(f, p, hash);
+  }
+  *next = stop;
+  if (near < ahead && at + near <= last) return look_near(f, at + near);
+  return (candidate){at, 0, 0};
 }
 
-size_t glyd_base_map_find(const glyd_base *base, void *workspace, const uint8_t *in, size_t len,
+size_t glyd_base_map_find(const glyd_base *base, unsigned cpu, void *workspace, const uint8_t *in, size_t len,
                           glyd_base_copy *copies) {
   if (base->size < LOOK || len < LOOK) return 0;
   finder f = {.in = in,
               .end = in + len,
               .from = in,
+              .known = in,
               .base = base->data,
               .size = base->size,
               .shape = shape_of(base->size),
               .map = base->map,
-              .recent = workspace};
-  memset(f.recent, 0, GLYD_BASE_FIND_WORKSPACE);
-  ring r = {.end = in};
+              .cpu = cpu,
+              .tables = workspace};
+  memset(f.tables, 0, sizeof *f.tables);
   const uint8_t *const last = f.end - LOOK;
   size_t n = 0;
   for (const uint8_t *at = in; at <= last;) {
-    const candidate c = choose(&f, &r, at, last, at == f.from && n > 0);
-    if (c.length == 0) {
-      at++;
-      continue;
-    }
+    candidate c = choose(&f, at, last, at == f.from && n > 0, &at);
+    if (c.length == 0) continue;
+    c.length += count_equal(c.at + c.length, f.end, f.base + c.place + c.length, f.base + f.size);
     copies[n++] = (glyd_base_copy){c.place, (uint32_t)(c.at - f.from), (uint32_t)c.length};
     glyd_base_shifts_use(&f.shifts, c.place - (uint64_t)(c.at - f.in));
     at = f.from = c.at + c.length;
-    for (const uint8_t *p = c.length > NOTED ? at - NOTED : c.at; p < at && f.end - p >= 16; p += 4) note_recent(&f, p);
+    for (const uint8_t *p = c.length > NOTED ? at - NOTED : c.at; p < at && f.end - p >= 16; p += 4)
+      note_recent(&f, p, hash16(p));
   }
   return n;
 }

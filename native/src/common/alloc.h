@@ -19,6 +19,11 @@ int glyd_alloc_valid(const glyd_allocator *allocator);
 
 /* NULL when the allocator says so or size is beyond the address space. */
 void *glyd_alloc_get(const glyd_allocator *allocator, uint64_t size);
+
+/* Advice that memory, of which nothing was touched yet, is to be used as a whole:
+ * few large pages where the system has them. Changes nothing but the time it takes. */
+void glyd_alloc_use_whole(void *ptr, uint64_t size);
+
 void glyd_alloc_put(const glyd_allocator *allocator, void *ptr); /* ptr may be NULL */
 
 #endif

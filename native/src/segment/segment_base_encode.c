@@ -68,7 +68,7 @@ glyd_status glyd_segment_base_encode(const glyd_lz_config *config, void *workspa
   parts p;
   lay_parts(config, workspace, &p);
   *size = 0;
-  const size_t n = glyd_base_map_find(base, p.lz, in, len, p.copies);
+  const size_t n = glyd_base_map_find(base, config->cpu, p.lz, in, len, p.copies);
   if (n == 0) return GLYD_OK;
   size_t rest = len, last_gap = len, gaps = 1;
   for (size_t i = 0; i < n; i++) {

@@ -116,7 +116,7 @@ static void try_base(const writer *w, int64_t expected, size_t at, size_t size, 
   glyd_base_copy copies[GLYD_BASE_COPIES_MAX(COMMON_WINDOW)];
   const size_t n = size < COMMON_WINDOW ? size : COMMON_WINDOW;
   const size_t from = at + (size - n) / 2;
-  if (glyd_base_map_find(b, w->workspace, w->in + from, n, copies) == 0) return;
+  if (glyd_base_map_find(b, w->config->cpu, w->workspace, w->in + from, n, copies) == 0) return;
   const int64_t shift = (int64_t)copies[0].position - (int64_t)(from + copies[0].gap);
   (void)glyd_fields_choose_difference(w->in, at, size, b->data, b->size, shift, choice);
 }

@@ -51,7 +51,7 @@ class Base:
 
     Notes
     -----
-    Writing maps the base first, which takes memory of a third of its size, at most
+    Writing maps the base first, which takes memory of a 24th of its size, at most
     256 MiB, kept until `close`. Threads may share an object and use it at the same time.
     """
 

@@ -1,0 +1,61 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ */
+#include "match/match_marks.h"
+
+#include "common/cpu.h"
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+/* Odd, with bits spread evenly: the upper bits of a product depend on all bits
+ * of the four bytes. */
+#define LOW 0x9E3779B1u
+#define HIGH 0x85EBCA77u
+
+/* Zeros give 0, which is no mark: they would be one in each place. */
+GLYD_INLINE unsigned is_mark(const uint8_t *p, uint32_t below) {
+  return (glyd_load32(p) * LOW + glyd_load32(p + 4) * HIGH + 0x80000000u) < below;
+}
+
+uint64_t glyd_match_marks_first(const uint8_t *p, unsigned n, unsigned spacing_log) {
+  const uint32_t below = (uint32_t)1 << (32 - spacing_log);
+  uint64_t marks = 0;
+  for (unsigned i = 0; i < n; i++) marks |= (uint64_t)is_mark(p + i, below) << i;
+  return marks;
+}
+
+#if defined(__x86_64__)
+#define AVX2_CODE __attribute__((target("avx2,bmi,bmi2,lzcnt")))
+
+/* Places p, p + 4, … p + 28. */
+AVX2_CODE static inline __m256i marks_by_fours(const uint8_t *p, __m256i below) {
+  const __m256i low = _mm256_loadu_si256((const void *)p), high = _mm256_loadu_si256((const void *)(p + 4));
+  const __m256i h = _mm256_add_epi32(_mm256_mullo_epi32(low, _mm256_set1_epi32((int)LOW)),
+                                     _mm256_mullo_epi32(high, _mm256_set1_epi32((int)HIGH)));
+  return _mm256_cmpgt_epi32(below, h);
+}
+
+AVX2_CODE static uint64_t marks_avx2(const uint8_t *p, unsigned spacing_log) {
+  const __m256i below = _mm256_set1_epi32((int)(0x80000000u + ((uint32_t)1 << (32 - spacing_log))));
+  uint64_t marks = 0;
+  for (unsigned half = 0; half < 64; half += 32) {
+    /* byte k of each 32-bit lane for place 4 lane + k */
+    const __m256i byte = _mm256_set1_epi32(0xFF);
+    __m256i m = _mm256_and_si256(marks_by_fours(p + half, below), byte);
+    m = _mm256_or_si256(m, _mm256_and_si256(marks_by_fours(p + half + 1, below), _mm256_slli_epi32(byte, 8)));
+    m = _mm256_or_si256(m, _mm256_and_si256(marks_by_fours(p + half + 2, below), _mm256_slli_epi32(byte, 16)));
+    m = _mm256_or_si256(m, _mm256_and_si256(marks_by_fours(p + half + 3, below), _mm256_slli_epi32(byte, 24)));
+    marks |= (uint64_t)(uint32_t)_mm256_movemask_epi8(m) << half;
+  }
+  return marks;
+}
+#endif
+
+uint64_t glyd_match_marks(unsigned cpu, const uint8_t *p, unsigned spacing_log) {
+#if defined(__x86_64__)
+  if (cpu & GLYD_CPU_AVX2) return marks_avx2(p, spacing_log);
+#endif
+  (void)cpu;
+  return glyd_match_marks_first(p, 64, spacing_log);
+}
