@@ -70,10 +70,12 @@ static uint64_t residual_cost(const uint32_t *z, uint32_t n, int *wide) {
   return a < b ? a : b;
 }
 
+/* Keys, more than which there may be if they are too many to tell of anything
+ * or to keep a value for each. */
 static uint64_t key_count(const chooser *h, int j, int k) {
   uint64_t n = (uint64_t)h->t->columns[j].c.range + 1;
   if (k >= 0) n *= (uint64_t)h->t->columns[k].c.range + 1;
-  return n;
+  return n <= 2 * (uint64_t)h->t->n_rows + 1024 ? n : UINT64_MAX;
 }
 
 static const uint32_t *keys_of(const chooser *h, int j, int k) {

@@ -5,7 +5,7 @@
 
 #include "record/record_write_encode.h"
 
-uint64_t glyd_record_encode_memory(uint64_t content) { return 10 * content + ((uint64_t)16 << 20); }
+uint64_t glyd_record_encode_memory(uint64_t content) { return 16 * content + ((uint64_t)16 << 20); }
 
 typedef struct encoder {
   glyd_record_memory memory;

@@ -3,8 +3,11 @@
  *
  * Rows of logs: lines of text with numbers, times and names in it. A line's
  * skeleton is what is left when those are cut out; skeletons that are common
- * become templates. Lines with a rare skeleton are tried with more of their
- * words cut out, and then with all that follows their head as one slot.
+ * become templates. Fields (what stands between spaces) that vary on their own,
+ * such as levels and names of loggers, are cut out whole, or there would be a
+ * template for each of their combinations. Lines with a rare skeleton are tried
+ * with more of their words cut out, and then with all that follows their head
+ * as one slot.
  */
 #include "record/record_rows_encode.h"
 
@@ -14,6 +17,13 @@
 #define WORDS_KEPT 2u /* words at the start that stay in the skeleton of level 1 */
 #define HEAD_SLOTS 4u /* of level 2, before the rest */
 #define LINE_MAX 4096u
+#define FIELDS_MAX 64u /* of a line that may be cut out; what follows stays as it is */
+#define LEADING 8u     /* fields whose texts are counted */
+#define TEXTS_MAX 192u /* different texts of a leading field with digits that is cut out */
+#define TEXTS_LOG 9u
+#define GROUP_MAX 1024u                 /* skeletons of lines with the same number of fields that are compared */
+#define PARTS 16u                       /* of long content that are looked at for fields */
+#define PART_BYTES ((uint32_t)128 << 10) /* of each */
 
 enum { OTHER = 0, DIGIT = 1, LETTER = 2 };
 
@@ -27,6 +37,7 @@ typedef struct splitter {
   const uint8_t *end;
   uint8_t kind[256];
   skeleton *table;
+  uint64_t cut[FIELDS_MAX + 1]; /* fields that are cut out whole, by the number of fields of the line */
 } splitter;
 
 static uint64_t mix(uint64_t h, const uint8_t *p, size_t n) {
@@ -72,10 +83,48 @@ static const uint8_t *skip_time(const splitter *s, const uint8_t *p) {
   return p;
 }
 
+/* End of the address or identifier at p, or p. */
+static const uint8_t *skip_identifier(const splitter *s, const uint8_t *p) {
+  static const struct {
+    const char *shape; /* x: a hexadecimal digit */
+    uint32_t len;
+  } shapes[] = {{"xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", 36}, {"xx:xx:xx:xx:xx:xx", 17}};
+  for (unsigned i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+    const char *c = shapes[i].shape;
+    const uint8_t *q = p;
+    for (; *c && q < s->end; c++, q++)
+      if (*c == 'x' ? s->kind[*q] != DIGIT && (uint8_t)((*q | 32) - 'a') > 5 : *c != (char)*q) break;
+    if (*c == 0 && (q == s->end || s->kind[*q] == OTHER)) return q;
+  }
+  const uint8_t *q = p;
+  for (unsigned i = 0; i < 4; i++) { /* four numbers */
+    const uint8_t *const from = q;
+    while (q < s->end && s->kind[*q] == DIGIT) q++;
+    if (q == from || q - from > 3 || q == s->end || (i < 3 && *q++ != '.')) return p;
+  }
+  return s->kind[*q] == OTHER && *q != '.' ? q : p;
+}
+
 /* A month's name and a day, as syslog writes them. */
 static const uint8_t *skip_month(const splitter *s, const uint8_t *p) {
   if (has_shape(s, p, "aaa  d dd:dd:dd") || has_shape(s, p, "aaa dd dd:dd:dd")) return p + 15;
   return p;
+}
+
+/* End of what is one slot although it has spaces or points in it, or p. */
+static const uint8_t *skip_whole(const splitter *s, const uint8_t *p, const uint8_t *begin) {
+  const uint8_t *q = s->kind[*p] == DIGIT ? skip_time(s, p) : p == begin ? skip_month(s, p) : p;
+  if (q == p && (s->kind[*p] == DIGIT || (uint8_t)((*p | 32) - 'a') < 6)) q = skip_identifier(s, p);
+  return q;
+}
+
+/* After a number, its decimals, unless more points follow, as in versions. */
+static const uint8_t *skip_decimals(const splitter *s, const uint8_t *p, const uint8_t *stop) {
+  if (stop - p < 2 || *p != '.' || s->kind[p[1]] != DIGIT) return p;
+  const uint8_t *q = p + 1;
+  while (q < stop && s->kind[*q] == DIGIT) q++;
+  if (q < stop && (s->kind[*q] != OTHER || (*q == '.' && stop - q > 1 && s->kind[q[1]] != OTHER))) return p;
+  return q;
 }
 
 typedef struct line {
@@ -83,10 +132,120 @@ typedef struct line {
   uint32_t n;
   uint64_t hash;
   const uint8_t *next; /* line */
+  /* level 0: */
+  uint32_t n_fields;
+  glyd_record_span field[FIELDS_MAX];
+  uint64_t before[FIELDS_MAX + 1], skeleton[FIELDS_MAX + 1]; /* hashes; the last of what follows the fields */
+  uint8_t slots_until[FIELDS_MAX + 1];
 } line;
+
+/* One more slot of a line, t .. p, after literal text from `from`. 0: too many. */
+static int put_slot(const splitter *s, line *out, uint64_t *h, const uint8_t *from, const uint8_t *t,
+                    const uint8_t *p) {
+  if (out->n == SLOTS_MAX) return 0;
+  *h = mix(*h, from, (size_t)(t - from));
+  out->slot[out->n++] = (glyd_record_span){(uint32_t)(t - s->rows->in), (uint32_t)(p - t)};
+  return 1;
+}
+
+/* Fields, slots and skeleton of the line at p; 0: too many slots. */
+static int walk_fields(const splitter *s, const uint8_t *p, line *out) {
+  const uint8_t *const in = s->rows->in, *const begin = p;
+  const uint8_t *const stop = memchr(p, '\n', (size_t)(s->end - p)); /* there is one */
+  const uint8_t *from = p; /* where the literal text before the next slot begins */
+  out->next = stop + 1;
+  out->n = out->n_fields = 0;
+  if (stop - p > (ptrdiff_t)LINE_MAX) return 0;
+  for (;;) {
+    while (p < stop && (*p == ' ' || *p == '\t')) p++;
+    const uint32_t f = out->n_fields;
+    out->before[f] = mix(1, from, (size_t)(p - from));
+    if (p == stop || f == FIELDS_MAX) break;
+    const uint8_t *const field = p;
+    uint64_t h = 2;
+    from = p;
+    while (p < stop && *p != ' ' && *p != '\t') {
+      const uint8_t *const t = p;
+      if (s->kind[*p] != OTHER) {
+        const uint8_t *const whole = skip_whole(s, p, begin);
+        int digits = 1;
+        if (whole > p && whole <= stop) {
+          p = whole;
+        } else {
+          int letters = 0;
+          for (digits = 0; p < stop && s->kind[*p] != OTHER; p++) {
+            digits |= s->kind[*p] == DIGIT;
+            letters |= s->kind[*p] != DIGIT;
+          }
+          if (!letters) p = skip_decimals(s, p, stop);
+        }
+        if (!digits) continue;
+      } else if (*p == '"') {
+        const uint8_t *const close = memchr(p + 1, '"', (size_t)(stop - p - 1));
+        if (!close || close == p + 1) {
+          p = close ? close + 1 : p + 1;
+          continue;
+        }
+        if (!put_slot(s, out, &h, from, p + 1, close)) return 0;
+        from = close;
+        p = close + 1;
+        continue;
+      } else {
+        p++;
+        continue;
+      }
+      if (!put_slot(s, out, &h, from, t, p)) return 0;
+      from = p;
+    }
+    out->field[f] = (glyd_record_span){(uint32_t)(field - in), (uint32_t)(p - field)};
+    out->skeleton[f] = mix(h, from, (size_t)(p - from));
+    out->slots_until[f] = (uint8_t)out->n;
+    out->n_fields = f + 1;
+    from = p;
+  }
+  /* more than FIELDS_MAX: the rest is one text; else the line's end */
+  uint64_t h = 3;
+  if (p < stop && !put_slot(s, out, &h, from, p, stop)) return 0;
+  out->skeleton[out->n_fields] = mix(h, p < stop ? stop : from, (size_t)(stop + 1 - (p < stop ? stop : from)));
+  out->slots_until[out->n_fields] = (uint8_t)out->n;
+  return 1;
+}
+
+/* The line's hash with the fields of the mask cut out. */
+static uint64_t hash_fields(const line *l, uint64_t mask) {
+  uint64_t h = l->n_fields;
+  for (uint32_t f = 0; f <= l->n_fields; f++) {
+    const int cut = f < l->n_fields && (mask >> f & 1);
+    h = (h ^ l->before[f]) * 0x9FB21C651E98DF25u;
+    h = (h ^ h >> 29 ^ (cut ? 5 : l->skeleton[f])) * 0x9FB21C651E98DF25u;
+    h ^= h >> 32;
+  }
+  return h == 0 ? 1 : h;
+}
+
+/* The same, and the fields that are cut out become slots. 0: no slots. */
+static int cut_fields(const splitter *s, line *l) {
+  const uint64_t mask = s->cut[l->n_fields];
+  l->hash = hash_fields(l, mask);
+  if (mask == 0) return l->n > 0;
+  glyd_record_span slot[SLOTS_MAX + FIELDS_MAX];
+  uint32_t n = 0, from = 0;
+  for (uint32_t f = 0; f <= l->n_fields; f++) {
+    if (f < l->n_fields && (mask >> f & 1))
+      slot[n++] = l->field[f];
+    else
+      for (uint32_t i = from; i < l->slots_until[f]; i++) slot[n++] = l->slot[i];
+    from = l->slots_until[f];
+  }
+  if (n > SLOTS_MAX) return 0;
+  memcpy(l->slot, slot, n * sizeof *slot);
+  l->n = n;
+  return n > 0;
+}
 
 /* Slots and skeleton of the line at p; 0: too many slots. */
 static int walk(const splitter *s, const uint8_t *p, unsigned level, line *out) {
+  if (level == 0) return walk_fields(s, p, out) && cut_fields(s, out);
   const uint8_t *const in = s->rows->in, *from = p, *const begin = p;
   const uint8_t *const stop = memchr(p, '\n', (size_t)(s->end - p)); /* there is one */
   uint64_t h = level;
@@ -144,6 +303,157 @@ static skeleton *find(const splitter *s, uint64_t hash) {
     if (s->table[k].hash == hash || s->table[k].hash == 0) return &s->table[k];
   return NULL;
 }
+
+/* ---- fields that vary on their own ---- */
+
+typedef struct group {
+  uint32_t n_skeletons, lines;
+  uint64_t digits;                /* fields that have slots in some line */
+  uint32_t texts[LEADING];        /* different ones, TEXTS_MAX + 1: too many */
+  uint32_t *seen;                 /* LEADING sets of hashes */
+  const uint8_t *first[GROUP_MAX]; /* a line of each skeleton */
+} group;
+
+typedef struct finder {
+  splitter *s;
+  group *groups[FIELDS_MAX + 1];
+  line *l;
+  uint64_t *hashes;      /* of fields: skeleton by skeleton */
+  uint64_t *set;         /* of hashes of lines, 2 * GROUP_MAX */
+  uint32_t lines;
+} finder;
+
+static void count_text(group *g, uint32_t f, uint64_t hash) {
+  if (g->texts[f] > TEXTS_MAX) return;
+  uint32_t *const set = g->seen + ((size_t)f << TEXTS_LOG);
+  const uint32_t mark = (uint32_t)(hash >> 32) | 1;
+  uint32_t k = (uint32_t)hash & ((1u << TEXTS_LOG) - 1);
+  while (set[k] != 0 && set[k] != mark) k = (k + 1) & ((1u << TEXTS_LOG) - 1);
+  if (set[k] == 0) g->texts[f]++;
+  set[k] = mark;
+}
+
+static group *new_group(glyd_record_memory *memory) {
+  group *const g = glyd_record_memory_get(memory, 1, sizeof *g);
+  if (!g) return NULL;
+  memset(g, 0, sizeof *g);
+  g->seen = glyd_record_memory_get(memory, (uint64_t)LEADING << TEXTS_LOG, sizeof *g->seen);
+  if (!g->seen) return NULL;
+  memset(g->seen, 0, (sizeof *g->seen * LEADING) << TEXTS_LOG);
+  return g;
+}
+
+/* Skeletons and texts of the lines from p on. 0: no memory. */
+static int collect(finder *x, const uint8_t *p, const uint8_t *end) {
+  line *const l = x->l;
+  const uint32_t mask = (1u << TABLE_LOG) - 1;
+  for (; p < end; p = l->next) {
+    if (!walk_fields(x->s, p, l)) continue;
+    group *g = x->groups[l->n_fields];
+    if (!g) g = x->groups[l->n_fields] = new_group(x->s->rows->memory);
+    if (!g) return 0;
+    g->lines++;
+    x->lines++;
+    for (uint32_t f = 0, slots = 0; f < l->n_fields; f++) {
+      g->digits |= (uint64_t)(l->slots_until[f] > slots) << f;
+      slots = l->slots_until[f];
+      if (f < LEADING) count_text(g, f, mix(0, x->s->rows->in + l->field[f].at, l->field[f].len));
+    }
+    const uint64_t hash = hash_fields(l, 0);
+    uint32_t k = (uint32_t)(hash >> 20) & mask, tries = 0;
+    while (tries < 64 && x->s->table[k].hash != 0 && x->s->table[k].hash != hash) k = (k + 1) & mask, tries++;
+    if (tries == 64 || x->s->table[k].hash == hash) continue;
+    x->s->table[k].hash = hash;
+    if (g->n_skeletons < GROUP_MAX) g->first[g->n_skeletons++] = p;
+  }
+  return 1;
+}
+
+/* How many skeletons differ when these fields are cut out? */
+static uint32_t count_different(const finder *x, uint32_t n, uint32_t n_fields, uint64_t cut) {
+  uint32_t different = 0;
+  memset(x->set, 0, 2 * GROUP_MAX * sizeof *x->set);
+  for (uint32_t i = 0; i < n; i++) {
+    const uint64_t *const fields = x->hashes + (size_t)i * (FIELDS_MAX + 1);
+    uint64_t h = 7;
+    for (uint32_t f = 0; f <= n_fields; f++) {
+      if (cut >> f & 1 && f < n_fields) continue;
+      h = (h ^ fields[f]) * 0x9FB21C651E98DF25u;
+      h ^= h >> 32;
+    }
+    h |= 1;
+    uint32_t k = (uint32_t)(h >> 20) & (2 * GROUP_MAX - 1);
+    while (x->set[k] != 0 && x->set[k] != h) k = (k + 1) & (2 * GROUP_MAX - 1);
+    different += x->set[k] == 0;
+    x->set[k] = h;
+  }
+  return different;
+}
+
+/* Fields whose skeletons go with many skeletons of the rest: the most telling first. */
+static uint64_t choose_cut(const finder *x, const group *g, uint32_t n_fields) {
+  const uint32_t n = g->n_skeletons;
+  uint64_t cut = 0, may = 0;
+  if (n < 3) return 0;
+  for (uint32_t i = 0; i < n; i++) {
+    (void)walk_fields(x->s, g->first[i], x->l);
+    for (uint32_t f = 0; f <= n_fields; f++)
+      x->hashes[(size_t)i * (FIELDS_MAX + 1) + f] = x->l->skeleton[f] ^ x->l->before[f] * 3;
+  }
+  for (uint32_t f = 0; f < n_fields; f++) {
+    if (g->digits >> f & 1 && (f >= LEADING || g->texts[f] > TEXTS_MAX)) continue;
+    for (uint32_t i = 1; i < n; i++)
+      if (x->hashes[(size_t)i * (FIELDS_MAX + 1) + f] != x->hashes[f]) may |= (uint64_t)1 << f;
+  }
+  for (uint32_t now = count_different(x, n, n_fields, 0); now > 2;) {
+    uint32_t best = now, at = 0;
+    for (uint32_t f = 0; f < n_fields; f++) {
+      if (!(may >> f & 1) || cut >> f & 1) continue;
+      const uint32_t d = count_different(x, n, n_fields, cut | (uint64_t)1 << f);
+      if (d < best) {
+        best = d;
+        at = f;
+      }
+    }
+    if (best * 4 > now * 3) break;
+    cut |= (uint64_t)1 << at;
+    now = best;
+  }
+  return cut;
+}
+
+static int find_fields(splitter *s, line *l) {
+  const uint8_t *const in = s->rows->in;
+  const uint32_t len = (uint32_t)(s->end - in);
+  glyd_record_memory *const memory = s->rows->memory;
+  uint8_t *const before = memory->at;
+  finder *const x = glyd_record_memory_get(memory, 1, sizeof *x);
+  if (!x) return 0;
+  *x = (finder){.s = s, .l = l};
+  x->hashes = glyd_record_memory_get(memory, (uint64_t)GROUP_MAX * (FIELDS_MAX + 1), sizeof *x->hashes);
+  x->set = glyd_record_memory_get(memory, 2 * GROUP_MAX, sizeof *x->set);
+  if (!x->hashes || !x->set) return 0;
+  const uint32_t parts = len > PARTS * PART_BYTES ? PARTS : 1, size = parts > 1 ? PART_BYTES : len;
+  for (uint32_t i = 0; i < parts; i++) {
+    const uint8_t *p = in + (uint64_t)(len - size) * i / PARTS;
+    if (p > in) p = (const uint8_t *)memchr(p, '\n', (size_t)(s->end - p)) + 1;
+    if (!collect(x, p, in + (uint64_t)(len - size) * i / PARTS + size)) return 0;
+  }
+  uint32_t weight[LEADING] = {0};
+  for (uint32_t n = 0; n <= FIELDS_MAX; n++) {
+    if (!x->groups[n]) continue;
+    s->cut[n] = choose_cut(x, x->groups[n], n);
+    for (uint32_t f = 0; f < LEADING; f++) weight[f] += s->cut[n] >> f & 1 ? x->groups[n]->lines : 0;
+  }
+  /* what most lines begin with is cut in the same way in all, to have it in common */
+  for (uint32_t f = 0; f < LEADING; f++)
+    for (uint32_t n = f + 1; weight[f] * 2 > x->lines && n <= FIELDS_MAX; n++) s->cut[n] |= (uint64_t)1 << f;
+  memset(s->table, 0, (sizeof *s->table) << TABLE_LOG);
+  memory->at = before;
+  return 1;
+}
+
+/* ---- templates ---- */
 
 /* Count the skeletons of lines that no template takes yet. */
 static void count_level(splitter *s, const uint8_t *in, unsigned level, line *l) {
@@ -240,6 +550,7 @@ int glyd_record_split_log(glyd_record_rows *rows) {
   if (!s.table || !l) return 0;
   memset(s.table, 0, (sizeof *s.table) << TABLE_LOG);
   for (uint32_t i = 0; i < len; i++) lines += rows->in[i] == '\n';
+  if (!find_fields(&s, l)) return 0;
   static const uint32_t most[LEVELS] = {160, 60, 30};
   for (unsigned level = 0; level < LEVELS; level++) {
     count_level(&s, rows->in, level, l);

@@ -184,19 +184,44 @@ static int drop_rare(glyd_record_rows *rows) {
   return glyd_record_rows_reduce(rows, keep, NULL);
 }
 
-/* Leading slots that all templates share, literals before them included. */
+/* Leading slots that two templates share, literals before them included. */
+static uint32_t shared_slots(const glyd_record_template *a, const glyd_record_template *b) {
+  uint32_t i = 0;
+  while (i < a->n_slots && i < b->n_slots && a->literal[i].len == b->literal[i].len &&
+         memcmp(a->literal[i].p, b->literal[i].p, a->literal[i].len) == 0)
+    i++;
+  return i;
+}
+
+static int can_share(const glyd_record_rows *rows) {
+  return rows->n_templates >= 2 && (rows->shape == GLYD_SHAPE_LOG || rows->shape == GLYD_SHAPE_JSON);
+}
+
+/* Leading slots that all templates share. */
 static uint32_t count_shared(const glyd_record_rows *rows) {
-  if (rows->n_templates < 2 || rows->shape == GLYD_SHAPE_DELIMITED || rows->shape == GLYD_SHAPE_SQL) return 0;
+  if (!can_share(rows)) return 0;
   uint32_t n = rows->templates[0].n_slots;
   for (uint32_t t = 1; t < rows->n_templates; t++) {
-    const glyd_record_template *const a = &rows->templates[0], *const b = &rows->templates[t];
-    uint32_t i = 0;
-    while (i < n && i < b->n_slots && a->literal[i].len == b->literal[i].len &&
-           memcmp(a->literal[i].p, b->literal[i].p, a->literal[i].len) == 0)
-      i++;
-    n = i;
+    const uint32_t m = shared_slots(&rows->templates[0], &rows->templates[t]);
+    if (m < n) n = m;
   }
   return n;
+}
+
+/* A few lines without what all others begin with, such as traces of errors, would
+ * keep it out of table 0: they become escapes. */
+static int drop_strangers(glyd_record_rows *rows) {
+  uint8_t keep[256] = {0};
+  if (!can_share(rows) || count_shared(rows) > 0) return 1;
+  const glyd_record_template *first = &rows->templates[0];
+  for (uint32_t t = 1; t < rows->n_templates; t++)
+    if (rows->templates[t].rows > first->rows) first = &rows->templates[t];
+  uint32_t kept = 0;
+  for (uint32_t t = 0; t < rows->n_templates; t++) {
+    keep[t] = shared_slots(first, &rows->templates[t]) > 0;
+    kept += keep[t] ? rows->templates[t].rows : 0;
+  }
+  return kept < rows->n - rows->n / 12 || glyd_record_rows_reduce(rows, keep, NULL);
 }
 
 /* ---- refining ---- */
@@ -237,6 +262,9 @@ static uint32_t common_prefix(const glyd_record_rows *rows, const uint32_t *samp
   }
   for (uint32_t k = 0; k < len; k++)
     if (is_digit(s[k])) len = k; /* what follows may be a date or a number */
+  for (uint32_t k = 0; k + 3 <= len; k++) /* so may be what a month begins */
+    for (unsigned m = 0; m < 12; m++)
+      if (memcmp(s + k, glyd_record_months + 3 * m, 3) == 0 && (k == 0 || s[k - 1] == ' ' || s[k - 1] == '"')) len = k;
   if (len > 0 && (s[len - 1] == '-' || s[len - 1] == '+')) len--;
   return len;
 }
@@ -424,5 +452,6 @@ int glyd_record_split(glyd_record_rows *rows, glyd_record_memory *memory, const 
   case GLYD_SHAPE_LOG: done = glyd_record_split_log(rows); break;
   default: break;
   }
-  return done && drop_rare(rows) && rows->n >= 8 && glyd_record_rows_refine(rows);
+  return done && drop_rare(rows) && drop_strangers(rows) && rows->n >= 8 &&
+         glyd_record_rows_cut(rows, count_shared(rows)) && rows->n >= 8 && glyd_record_rows_refine(rows);
 }

@@ -101,6 +101,10 @@ int glyd_record_split_log(glyd_record_rows *rows);
  * (may be NULL) into escapes; templates are numbered anew. */
 int glyd_record_rows_reduce(glyd_record_rows *rows, const uint8_t *keep, const uint8_t *drop);
 
+/* Cut slots whose values are made alike into a slot a part. shared: leading slots
+ * that all templates have in common, and keep in common. 0: no memory. */
+int glyd_record_rows_cut(glyd_record_rows *rows, uint32_t shared);
+
 /* Move text that all values of a slot begin or end with into the literals, and
  * drop slots that never vary. */
 int glyd_record_rows_refine(glyd_record_rows *rows);

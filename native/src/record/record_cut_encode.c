@@ -1,0 +1,324 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * Slots whose values are made alike, such as addresses, identifiers, names of
+ * two words or times finer than a number holds, are cut into a slot a part.
+ * Only slots whose values hardly repeat: others are better off in a dictionary.
+ */
+#include "record/record_rows_encode.h"
+#include "record/record_text_encode.h"
+
+#define SAMPLE 512u
+#define PARTS_MAX 12u
+#define DIGITS 9u                 /* that surely fit a value */
+#define RANGE ((int64_t)1 << 31) /* of the values of a column */
+
+typedef struct part {
+  uint32_t size;             /* bytes; 0: a run of letters and digits */
+  glyd_record_text_ref after; /* literal text */
+} part;
+
+typedef struct plan {
+  uint32_t n; /* parts, 0: the slot stays as it is */
+  glyd_record_text_ref before;
+  part parts[PARTS_MAX];
+} plan;
+
+typedef struct cutter {
+  glyd_record_rows *rows;
+  uint8_t word[256]; /* letters and digits */
+} cutter;
+
+static int is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
+
+/* Parts of the value, or 0: it is not made like that. */
+static int cut_value(const cutter *x, const plan *q, glyd_record_span value, glyd_record_span *out) {
+  const uint8_t *const in = x->rows->in, *p = in + value.at, *const end = p + value.len;
+  if ((size_t)(end - p) < q->before.len || memcmp(p, q->before.p, q->before.len) != 0) return 0;
+  p += q->before.len;
+  for (uint32_t i = 0; i < q->n; i++) {
+    const part *const t = &q->parts[i];
+    const uint8_t *const from = p;
+    if (t->size > 0) {
+      if ((size_t)(end - p) < t->size) return 0;
+      p += t->size;
+    } else {
+      while (p < end && x->word[*p]) p++;
+      if (p == from) return 0;
+    }
+    out[i] = (glyd_record_span){(uint32_t)(from - in), (uint32_t)(p - from)};
+    if ((size_t)(end - p) < t->after.len || memcmp(p, t->after.p, t->after.len) != 0) return 0;
+    p += t->after.len;
+  }
+  return p == end;
+}
+
+/* Words and what is between them. */
+static int plan_words(const cutter *x, glyd_record_span value, plan *q) {
+  const uint8_t *p = x->rows->in + value.at, *const end = p + value.len;
+  const uint8_t *from = p;
+  while (p < end && !x->word[*p]) p++;
+  q->n = 0;
+  q->before = (glyd_record_text_ref){from, (uint32_t)(p - from)};
+  while (p < end) {
+    if (q->n == PARTS_MAX) return 0;
+    while (p < end && x->word[*p]) p++;
+    from = p;
+    while (p < end && !x->word[*p]) p++;
+    q->parts[q->n++] = (part){0, {from, (uint32_t)(p - from)}};
+  }
+  return q->n >= 2;
+}
+
+/* Long numbers of the same length: what is left and the last digits. */
+static int plan_digits(glyd_record_span value, plan *q, const uint8_t *in) {
+  const uint8_t *const p = in + value.at;
+  if (value.len <= DIGITS || value.len > 4 * DIGITS) return 0;
+  uint32_t first = value.len % DIGITS;
+  if (first == 0) first = DIGITS;
+  q->n = 0;
+  q->before = (glyd_record_text_ref){p, 0};
+  for (uint32_t at = first; at <= value.len; at += DIGITS) q->parts[q->n++] = (part){at == first ? first : DIGITS, {p, 0}};
+  return 1;
+}
+
+/* Times with a fraction: up to the point, and what follows. */
+static int plan_time(const glyd_record_date *date, glyd_record_span value, plan *q, const uint8_t *in) {
+  const uint8_t *const p = in + value.at;
+  if (date->fraction < 2) return 0;
+  const uint32_t first = (uint32_t)date->fraction - 1;
+  q->n = 2;
+  q->before = (glyd_record_text_ref){p, 0};
+  q->parts[0] = (part){first, {p + first, 1}};
+  q->parts[1] = (part){value.len - first - 1, {p, 0}};
+  return 1;
+}
+
+typedef struct sample {
+  glyd_record_span value[SAMPLE];
+  uint32_t n;
+} sample;
+
+static int is_number(const cutter *x, const sample *s, int *wide) {
+  const uint8_t *const in = x->rows->in, *const end = in + x->rows->len;
+  glyd_record_numbers numbers = {0};
+  glyd_record_column c = {0};
+  for (uint32_t i = 0; i < s->n; i++) glyd_record_count_number(&numbers, in + s->value[i].at, s->value[i].len);
+  if (!glyd_record_number_format(&numbers, &c)) return 0;
+  int64_t least = INT64_MAX, most = INT64_MIN, v;
+  for (uint32_t i = 0; i < s->n; i++) {
+    if (!glyd_record_number_read(&c, in + s->value[i].at, s->value[i].len, end, &v)) continue;
+    least = v < least ? v : least;
+    most = v > most ? v : most;
+  }
+  *wide = c.point == 0 && most >= least && (uint64_t)most - (uint64_t)least >= (uint64_t)RANGE;
+  return 1;
+}
+
+/* Most values are dates; *date has the pattern. */
+static int is_date(const cutter *x, const sample *s, glyd_record_date *date, int *wide) {
+  const uint8_t *const in = x->rows->in, *const end = in + x->rows->len;
+  for (unsigned variant = 0; variant < 32; variant++) {
+    *date = (glyd_record_date){0};
+    if (!glyd_record_date_find(date, in + s->value[0].at, s->value[0].len, variant)) continue;
+    glyd_record_date_cache cache;
+    glyd_record_date_begin(&cache, date);
+    int64_t least = INT64_MAX, most = INT64_MIN, v;
+    uint32_t good = 0;
+    for (uint32_t i = 0; i < s->n; i++) {
+      if (!glyd_record_date_read(&cache, date, in + s->value[i].at, s->value[i].len, end, &v)) continue;
+      good++;
+      least = v < least ? v : least;
+      most = v > most ? v : most;
+    }
+    if (good * 10 < s->n * 8) continue;
+    *wide = (uint64_t)most - (uint64_t)least >= (uint64_t)RANGE;
+    return 1;
+  }
+  return 0;
+}
+
+/* Do at least half of the values come up once only, in so many rows one after the other? */
+static int hardly_repeats(const cutter *x, const sample *s) {
+  uint32_t seen[2 * SAMPLE] = {0}, fresh = 0;
+  for (uint32_t i = 0; i < s->n; i++) {
+    const uint8_t *p = x->rows->in + s->value[i].at;
+    uint64_t h = s->value[i].len;
+    for (uint32_t k = 0; k < s->value[i].len; k++) h = (h ^ p[k]) * 0x100000001B3u;
+    const uint32_t mark = (uint32_t)(h * 0x9E3779B97F4A7C15u >> 32) | 1;
+    uint32_t k = mark >> 3 & (2 * SAMPLE - 1);
+    while (seen[k] != 0 && seen[k] != mark) k = (k + 1) & (2 * SAMPLE - 1);
+    fresh += seen[k] == 0;
+    seen[k] = mark;
+  }
+  return fresh * 2 > s->n;
+}
+
+static int fits_most(const cutter *x, const sample *s, const plan *q) {
+  glyd_record_span parts[PARTS_MAX];
+  uint32_t lacking = 0;
+  for (uint32_t i = 0; i < s->n; i++) lacking += !cut_value(x, q, s->value[i], parts);
+  return lacking * 64 <= s->n;
+}
+
+/* How values like these are cut; 0 parts: not at all. */
+static void choose_plan(const cutter *x, const sample *s, plan *q) {
+  const uint8_t *const in = x->rows->in;
+  glyd_record_date date;
+  int wide = 0;
+  q->n = 0;
+  if (s->n < 32 || !hardly_repeats(x, s)) return;
+  uint32_t bytes = 0;
+  for (uint32_t i = 0; i < s->n; i++) bytes += s->value[i].len;
+  if (bytes < 7 * s->n) return;
+  const glyd_record_span value = s->value[s->n / 2];
+  int found = 0;
+  if (is_number(x, s, &wide))
+    found = wide && plan_digits(value, q, in);
+  else if (is_date(x, s, &date, &wide))
+    found = wide && plan_time(&date, value, q, in);
+  else
+    found = plan_words(x, value, q);
+  if (!found || !fits_most(x, s, q)) q->n = 0;
+}
+
+/* The same rows of a template, or of all of them for what they share. */
+typedef struct choice {
+  plan *plans; /* a slot */
+  uint32_t n_slots, n_after;
+} choice;
+
+static void take_sample(const cutter *x, uint32_t which, uint32_t slot, sample *s) {
+  const glyd_record_rows *const rows = x->rows;
+  /* some rows one after the other, where there are enough */
+  const uint32_t all = which == UINT32_MAX ? rows->n : rows->templates[which].rows;
+  uint32_t skip = all > 4 * SAMPLE ? all / 3 : 0;
+  s->n = 0;
+  for (uint32_t r = 0; r < rows->n && s->n < SAMPLE; r++) {
+    if (which != UINT32_MAX && rows->which[r] != which) continue;
+    if (skip > 0) {
+      skip--;
+      continue;
+    }
+    s->value[s->n++] = rows->fields[rows->first[r] + slot];
+  }
+}
+
+static uint32_t total_parts(const plan *plans, uint32_t n) {
+  uint32_t sum = 0;
+  for (uint32_t i = 0; i < n; i++) sum += plans[i].n > 0 ? plans[i].n : 1;
+  return sum;
+}
+
+static int join(glyd_record_memory *memory, glyd_record_text_ref *to, glyd_record_text_ref a, glyd_record_text_ref b) {
+  if (b.len == 0) {
+    *to = a;
+    return 1;
+  }
+  uint8_t *const p = glyd_record_memory_get(memory, (uint64_t)a.len + b.len, 1);
+  if (!p) return 0;
+  memcpy(p, a.p, a.len);
+  memcpy(p + a.len, b.p, b.len);
+  *to = (glyd_record_text_ref){p, a.len + b.len};
+  return 1;
+}
+
+static int new_literals(glyd_record_rows *rows, glyd_record_template *t, const choice *c) {
+  glyd_record_text_ref *const literal = glyd_record_memory_get(rows->memory, c->n_after + 1, sizeof *literal);
+  if (!literal) return 0;
+  uint32_t k = 0;
+  glyd_record_text_ref pending = t->literal[0];
+  for (uint32_t i = 0; i < t->n_slots; i++) {
+    const plan *const q = &c->plans[i];
+    if (q->n > 0 && !join(rows->memory, &pending, pending, q->before)) return 0;
+    literal[k++] = pending;
+    for (uint32_t j = 0; j + 1 < q->n; j++) literal[k++] = q->parts[j].after;
+    pending = t->literal[i + 1];
+    if (q->n > 0 && !join(rows->memory, &pending, q->parts[q->n - 1].after, pending)) return 0;
+  }
+  literal[k] = pending;
+  t->literal = literal;
+  t->n_slots = c->n_after;
+  return 1;
+}
+
+/* Rows that do not fit the plan of one of their slots become escapes. 0: too many, or no memory. */
+static int drop_unfit(const cutter *x, const choice *choices) {
+  glyd_record_rows *const rows = x->rows;
+  uint8_t *const drop = glyd_record_memory_get(rows->memory, rows->n, 1);
+  if (!drop) return 0;
+  uint32_t dropped[GLYD_RECORD_TEMPLATES_MAX] = {0}, all = 0;
+  for (uint32_t r = 0; r < rows->n; r++) {
+    const choice *const c = &choices[rows->which[r]];
+    glyd_record_span parts[PARTS_MAX];
+    drop[r] = 0;
+    if (c->n_after == c->n_slots) continue;
+    for (uint32_t i = 0; i < c->n_slots && !drop[r]; i++)
+      drop[r] = c->plans[i].n > 0 && !cut_value(x, &c->plans[i], rows->fields[rows->first[r] + i], parts);
+    dropped[rows->which[r]] += drop[r];
+    all += drop[r];
+  }
+  for (uint32_t t = 0; t < rows->n_templates; t++)
+    if (dropped[t] * 64 > rows->templates[t].rows) return 0;
+  uint8_t keep[256];
+  memset(keep, 1, sizeof keep);
+  return all == 0 || glyd_record_rows_reduce(rows, keep, drop);
+}
+
+static int cut_rows(const cutter *x, const choice *choices) {
+  glyd_record_rows *const rows = x->rows;
+  uint64_t total = 0;
+  for (uint32_t t = 0; t < rows->n_templates; t++) total += (uint64_t)rows->templates[t].rows * choices[t].n_after;
+  glyd_record_span *const fields = glyd_record_memory_get(rows->memory, total, sizeof *fields);
+  if (!fields) return 0;
+  uint32_t at = 0;
+  for (uint32_t r = 0; r < rows->n; r++) {
+    const choice *const c = &choices[rows->which[r]];
+    const glyd_record_span *const f = rows->fields + rows->first[r];
+    rows->first[r] = at;
+    for (uint32_t i = 0; i < c->n_slots; i++) {
+      if (c->plans[i].n == 0) {
+        fields[at++] = f[i];
+      } else {
+        (void)cut_value(x, &c->plans[i], f[i], fields + at);
+        at += c->plans[i].n;
+      }
+    }
+  }
+  rows->fields = fields;
+  rows->n_fields = rows->cap_fields = at;
+  for (uint32_t t = 0; t < rows->n_templates; t++)
+    if (choices[t].n_after != choices[t].n_slots && !new_literals(rows, &rows->templates[t], &choices[t])) return 0;
+  return 1;
+}
+
+int glyd_record_rows_cut(glyd_record_rows *rows, uint32_t shared) {
+  cutter x = {.rows = rows};
+  for (unsigned c = 0; c < 256; c++) x.word[c] = is_digit((uint8_t)c) || (c | 32) - 'a' < 26 || c == '_' || c >= 128;
+  const uint32_t T = rows->n_templates;
+  choice *const choices = glyd_record_memory_get(rows->memory, T, sizeof *choices);
+  sample *const s = glyd_record_memory_get(rows->memory, 1, sizeof *s);
+  if (!choices || !s) return 0;
+  uint32_t cut = 0;
+  for (uint32_t t = 0; t < T; t++) {
+    const uint32_t n = rows->templates[t].n_slots;
+    choice *const c = &choices[t];
+    c->n_slots = n;
+    c->plans = glyd_record_memory_get(rows->memory, n, sizeof *c->plans);
+    if (!c->plans) return 0;
+    for (uint32_t i = 0; i < n; i++) {
+      if (i < shared && t > 0) {
+        c->plans[i] = choices[0].plans[i];
+        continue;
+      }
+      take_sample(&x, i < shared ? UINT32_MAX : t, i, s);
+      choose_plan(&x, s, &c->plans[i]);
+      if (total_parts(c->plans, i + 1) + (n - i - 1) > GLYD_RECORD_SLOTS_MAX) c->plans[i].n = 0;
+    }
+    c->n_after = total_parts(c->plans, n);
+    cut += c->n_after - n;
+  }
+  if (cut == 0 || !drop_unfit(&x, choices)) return 1;
+  if (rows->n_templates != T) return 0; /* a template cannot have lost all its rows */
+  return cut_rows(&x, choices);
+}
