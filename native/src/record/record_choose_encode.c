@@ -39,9 +39,7 @@ typedef struct chooser {
   uint16_t *stack;
 } chooser;
 
-static int is_number(const glyd_record_source *s) {
-  return s->c.kind == GLYD_RECORD_INT || s->c.kind == GLYD_RECORD_DATE;
-}
+static int is_number(const glyd_record_source *s) { return glyd_record_is_number(&s->c); }
 static int is_clock(const glyd_record_source *s) {
   return s->c.kind == GLYD_RECORD_INT && s->c.format == GLYD_RECORD_CLOCK;
 }
@@ -55,17 +53,19 @@ static uint64_t entropy(const uint32_t *h, unsigned size, uint32_t total) {
 }
 
 static uint64_t residual_cost(const uint32_t *z, uint32_t n, int *wide) {
-  uint32_t one[256] = {0}, low[256] = {0}, high[256] = {0}, e1 = 0, e2 = 0;
+  uint32_t one[256] = {0}, low[256] = {0}, high[256] = {0}, third[256] = {0}, fourth[256] = {0}, e1 = 0;
   for (uint32_t i = 0; i < n; i++) {
-    const uint32_t x = z[i], y = x < 65535 ? x : 65535;
+    const uint32_t x = z[i];
     one[x < 255 ? x : 255]++;
     e1 += x >= 255;
-    low[y & 255]++;
-    high[y >> 8]++;
-    e2 += x >= 65535;
+    low[x & 255]++;
+    high[x >> 8 & 255]++;
+    third[x >> 16 & 255]++;
+    fourth[x >> 24]++;
   }
   const uint64_t a = entropy(one, 256, n) + BITS(28 * (uint64_t)e1);
-  const uint64_t b = entropy(low, 256, n) + entropy(high, 256, n) + BITS(32 * (uint64_t)e2 + 300);
+  const uint64_t b =
+      entropy(low, 256, n) + entropy(high, 256, n) + entropy(third, 256, n) + entropy(fourth, 256, n) + BITS(300);
   if (wide) *wide = b < a;
   return a < b ? a : b;
 }
@@ -216,7 +216,7 @@ static uint64_t cost_values(chooser *h, int c, unsigned pred, int j, int k) {
     case GLYD_PRED_DIFFERENCE: p = (uint32_t)a[i] - (uint32_t)b[i] + adjust; break;
     default: break;
     }
-    const int ids = !is_number(s);
+    const int ids = !is_number(s) && pred == GLYD_PRED_ZERO;
     h->z[i] = ids ? (uint32_t)v[i] : glyd_record_zigzag(glyd_record_difference(clock, (uint32_t)v[i], p));
   }
   return residual_cost(h->z, h->n, NULL);
@@ -267,12 +267,13 @@ static int sums_hit(const chooser *h, int c, unsigned pred, int j, int k) {
 static void propose_all(chooser *h, int c) {
   glyd_record_source *const s = &h->t->columns[c];
   const int K = (int)h->t->n_columns, numeric = is_number(s), clock = is_clock(s);
-  if (s->c.kind == GLYD_RECORD_TEXT) {
+  if (glyd_record_is_text(&s->c)) {
     h->best[c] = 0;
     return;
   }
   uint64_t plain = cost_values(h, c, GLYD_PRED_ZERO, -1, -1);
-  for (unsigned pred = GLYD_PRED_PREVIOUS; numeric && pred <= GLYD_PRED_LINEAR; pred++) {
+  const unsigned own = numeric ? GLYD_PRED_LINEAR : s->c.kind == GLYD_RECORD_SORTED ? GLYD_PRED_PREVIOUS : 0;
+  for (unsigned pred = GLYD_PRED_PREVIOUS; pred <= own; pred++) {
     const uint64_t x = cost_values(h, c, pred, -1, -1);
     if (x >= plain) continue;
     plain = x;
@@ -282,7 +283,7 @@ static void propose_all(chooser *h, int c) {
   if (plain < BITS(h->n) / 50) return;
   for (int j = 0; j < K; j++) {
     const glyd_record_source *const a = &h->t->columns[j];
-    if (j == c || a->c.kind == GLYD_RECORD_TEXT) continue;
+    if (j == c || glyd_record_is_text(&a->c)) continue;
     if (K > (int)WIDE && (j > c ? j - c : c - j) > (int)NEAR) continue;
     if (numeric && is_number(a) && clock == is_clock(a))
       for (unsigned pred = GLYD_PRED_COLUMN; pred <= GLYD_PRED_DELTA; pred++)
@@ -334,12 +335,12 @@ static void take_candidates(chooser *h) {
 static void try_pairs(chooser *h, int c) {
   glyd_record_column *const m = &h->t->columns[c].c;
   const int K = (int)h->t->n_columns;
-  if (m->kind == GLYD_RECORD_TEXT || m->j < 0 || h->best[c] < BITS(h->n) * 3 / 10) return;
+  if (glyd_record_is_text(m) || m->j < 0 || h->best[c] < BITS(h->n) * 3 / 10) return;
   uint64_t best = h->best[c];
   int pred = -1, at = -1, with = -1;
   for (int k = 0; k < K; k++) {
     const glyd_record_source *const b = &h->t->columns[k];
-    if (k == c || b->c.kind == GLYD_RECORD_TEXT || b->c.range >= 8192 || needs(h, k, c)) continue;
+    if (k == c || glyd_record_is_text(&b->c) || b->c.range >= 8192 || needs(h, k, c)) continue;
     for (int q = 0; q < 2; q++) {
       const int j = q ? m->k : m->j;
       if (j < 0 || j == k || h->t->columns[j].c.range >= 65536 || key_count(h, j, k) > GLYD_RECORD_KEYS_MAX) continue;
@@ -375,6 +376,23 @@ static void put_order(glyd_record_source_table *t, uint8_t *done) {
   }
 }
 
+/* Do the rows stand mostly in the order of a dictionary's texts? */
+static int goes_by_text(const chooser *h, uint32_t c) {
+  const glyd_record_source *const s = &h->t->columns[c];
+  if (s->c.kind != GLYD_RECORD_DICT || s->n_entries < 64) return 0;
+  const uint8_t *const in = h->t->rows->in;
+  uint32_t changes = 0, up = 0;
+  for (uint32_t i = 1; i < h->n; i++) {
+    const int32_t a = s->v[h->from + i - 1], b = s->v[h->from + i];
+    if (a == b) continue;
+    const glyd_record_entry *const x = &s->entries[a], *const y = &s->entries[b];
+    const int order = memcmp(in + x->at, in + y->at, x->len < y->len ? x->len : y->len);
+    changes++;
+    up += order < 0 || (order == 0 && x->len < y->len);
+  }
+  return changes > 16 && (up * 10 > changes * 9 || up * 10 < changes);
+}
+
 int glyd_record_choose(glyd_record_source_table *t, int32_t *last, glyd_record_memory *memory) {
   const uint32_t K = t->n_columns;
   uint8_t *const before = memory->at;
@@ -397,6 +415,8 @@ int glyd_record_choose(glyd_record_source_table *t, int32_t *last, glyd_record_m
   h.stack = glyd_record_memory_get(memory, K + 1, sizeof *h.stack);
   if (!h.key || !h.z || !h.pair || !h.order || !h.count || !h.candidates || !h.best || !h.mark || !h.stack) return 0;
   if (h.n >= 64) {
+    for (uint32_t c = 0; c < K; c++)
+      if (goes_by_text(&h, c) && !glyd_record_sort_dictionary(t, &t->columns[c], memory)) return 0;
     for (uint32_t c = 0; c < K; c++) propose_all(&h, (int)c);
     take_candidates(&h);
     for (uint32_t c = 0; c < K; c++) try_pairs(&h, (int)c);
@@ -407,6 +427,7 @@ int glyd_record_choose(glyd_record_source_table *t, int32_t *last, glyd_record_m
       m->adjust = adjust_of(&h, m->pred, (int)c, m->j, m->k);
   }
   put_order(t, h.mark);
+  glyd_record_join_texts(t);
   memory->at = before;
   return 1;
 }

@@ -71,6 +71,13 @@ int glyd_record_type_columns(glyd_record_source_table *table, glyd_record_memory
  * zeros, which it leaves. 0: too little memory. */
 int glyd_record_choose(glyd_record_source_table *table, int32_t *last, glyd_record_memory *memory);
 
+/* Put a dictionary's entries in the order of their texts, and change the ids. 0: too little memory. */
+int glyd_record_sort_dictionary(const glyd_record_source_table *table, glyd_record_source *source,
+                                glyd_record_memory *memory);
+
+/* Let text columns whose rows have much text in common share a stream. */
+void glyd_record_join_texts(glyd_record_source_table *table);
+
 /* log2(v) in 1/65536, v > 0; the same on every machine. */
 GLYD_INLINE uint32_t glyd_record_log2(uint32_t v) {
   const unsigned k = glyd_log2_32(v);

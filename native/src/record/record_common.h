@@ -25,8 +25,7 @@
 #define GLYD_RECORD_PATTERN_MAX 31
 #define GLYD_RECORD_PAD 64           /* readable bytes after each stream */
 #define GLYD_RECORD_SLOT_TABLE 16384 /* values up to which a column becomes a table */
-#define GLYD_RECORD_ESCAPE1 255u
-#define GLYD_RECORD_ESCAPE2 65535u
+#define GLYD_RECORD_PLANES_MAX 4u /* of residuals */
 
 /* streams with fixed places */
 #define GLYD_RECORD_STREAM_MODEL 0
@@ -35,7 +34,14 @@
 #define GLYD_RECORD_STREAM_RAW 3
 #define GLYD_RECORD_STREAM_FIRST 4
 
-enum { GLYD_RECORD_INT = 1, GLYD_RECORD_DATE = 2, GLYD_RECORD_DICT = 3, GLYD_RECORD_TEXT = 4 };
+enum {
+  GLYD_RECORD_INT = 1,
+  GLYD_RECORD_DATE = 2,
+  GLYD_RECORD_DICT = 3,
+  GLYD_RECORD_TEXT = 4,
+  GLYD_RECORD_SORTED = 5, /* dictionary in the order of its texts */
+  GLYD_RECORD_MORE = 6    /* text whose bytes follow, row by row, those of a text column */
+};
 
 /* format of an integer column */
 enum {
@@ -84,7 +90,7 @@ typedef struct glyd_record_date {
 
 typedef struct glyd_record_column {
   uint8_t kind, format, point, width;
-  uint8_t wide; /* two planes instead of one */
+  uint8_t wide; /* planes of residuals, less one */
   uint8_t pred;
   uint8_t exceptions;
   uint16_t position;
@@ -92,9 +98,23 @@ typedef struct glyd_record_column {
   int32_t mask; /* column whose exceptions this one's are compared with, -1: none */
   int64_t base;
   uint32_t range, divisor;
-  uint32_t adjust; /* added to predictions from other columns, modulo 2^32 */
+  uint32_t text_size; /* GLYD_RECORD_SORTED: bytes of all texts */
+  uint32_t adjust;    /* added to predictions from other columns, modulo 2^32 */
   glyd_record_date date;
 } glyd_record_column;
+
+GLYD_INLINE int glyd_record_is_number(const glyd_record_column *c) {
+  return c->kind == GLYD_RECORD_INT || c->kind == GLYD_RECORD_DATE;
+}
+GLYD_INLINE int glyd_record_is_dictionary(const glyd_record_column *c) {
+  return c->kind == GLYD_RECORD_DICT || c->kind == GLYD_RECORD_SORTED;
+}
+GLYD_INLINE int glyd_record_is_text(const glyd_record_column *c) {
+  return c->kind == GLYD_RECORD_TEXT || c->kind == GLYD_RECORD_MORE;
+}
+
+/* The residual from which on residuals of so many planes are escapes. */
+GLYD_INLINE uint32_t glyd_record_escape_from(unsigned planes) { return UINT32_MAX >> (32 - 8 * planes); }
 
 /* Bytes of workspace a reader may use for a segment of so many content bytes. */
 static inline uint64_t glyd_record_decode_memory(uint64_t content) { return 3 * content + ((uint64_t)4 << 20); }
@@ -294,7 +314,7 @@ static inline uint64_t glyd_record_column_memory(const glyd_record_column *c, ui
                                                  uint64_t pairs) {
   const uint64_t batch = rows < GLYD_RECORD_BATCH ? rows : GLYD_RECORD_BATCH;
   uint64_t n = 2048 + batch * (4 + 4 + 8 + 32) + c->exceptions * (uint64_t)80 + 4 * (keys + 16) + 2 * (pairs + 32);
-  if (c->kind == GLYD_RECORD_DICT) n += 4 * ((uint64_t)c->range + 2);
+  if (glyd_record_is_dictionary(c)) n += 4 * ((uint64_t)c->range + 2) + c->text_size + 2 * GLYD_RECORD_PAD;
   return n;
 }
 

@@ -74,6 +74,8 @@ static int plan_words(const cutter *x, glyd_record_span value, plan *q) {
 static int plan_digits(glyd_record_span value, plan *q, const uint8_t *in) {
   const uint8_t *const p = in + value.at;
   if (value.len <= DIGITS || value.len > 4 * DIGITS) return 0;
+  for (uint32_t i = 0; i < value.len; i++)
+    if (!is_digit(p[i])) return 0;
   uint32_t first = value.len % DIGITS;
   if (first == 0) first = DIGITS;
   q->n = 0;
@@ -111,7 +113,7 @@ static int is_number(const cutter *x, const sample *s, int *wide) {
     least = v < least ? v : least;
     most = v > most ? v : most;
   }
-  *wide = c.point == 0 && most >= least && (uint64_t)most - (uint64_t)least >= (uint64_t)RANGE;
+  *wide = most >= least && (uint64_t)most - (uint64_t)least >= (uint64_t)RANGE;
   return 1;
 }
 
@@ -174,7 +176,7 @@ static void choose_plan(const cutter *x, const sample *s, plan *q) {
   const glyd_record_span value = s->value[s->n / 2];
   int found = 0;
   if (is_number(x, s, &wide))
-    found = wide && plan_digits(value, q, in);
+    found = wide && (plan_digits(value, q, in) || plan_words(x, value, q));
   else if (is_date(x, s, &date, &wide))
     found = wide && plan_time(&date, value, q, in);
   else

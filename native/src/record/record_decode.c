@@ -42,13 +42,11 @@ static uint32_t count_bits(const uint8_t *mask, uint32_t n) {
 static int all_zero(const uint8_t *p, uint64_t n) { return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0); }
 
 static int take_residuals(rebuild *b, glyd_record_residuals *r, uint32_t rows, int wide) {
-  const glyd_record_stream *s = take(b, rows);
-  if (!s) return 0;
-  r->low = s->data;
-  r->zero = all_zero(s->data, rows);
-  if (wide) {
+  const glyd_record_stream *s;
+  r->zero = 1;
+  for (int k = 0; k <= wide; k++) {
     if (!(s = take(b, rows))) return 0;
-    r->high = s->data;
+    r->plane[k] = s->data;
     r->zero = r->zero && all_zero(s->data, rows);
   }
   if (!(s = take_any(b)) || s->n % 4 != 0 || s->n / 4 > rows) return 0;
@@ -121,6 +119,44 @@ static int take_same(rebuild *b, const glyd_record_table *table, glyd_record_fie
   return 1;
 }
 
+/* The same of a sorted dictionary: texts share their beginning with the one before. */
+static int take_sorted(rebuild *b, glyd_record_field *f) {
+  const uint32_t n = f->column->range + 1, size = f->column->text_size;
+  uint32_t *const offset = glyd_record_arena_get(b->arena, ((uint64_t)n + 1) * sizeof *offset);
+  uint8_t *const text = glyd_record_arena_get(b->arena, (uint64_t)size + GLYD_RECORD_PAD);
+  if (!offset || !text) return 0;
+  uint64_t sum = 0, before = 0;
+  const uint8_t *const lengths = b->texts, *p = lengths;
+  for (uint32_t i = 0; i < n; i++) {
+    uint64_t shared, len;
+    p = glyd_get_varint(p, b->texts_end, &shared);
+    if (p) p = glyd_get_varint(p, b->texts_end, &len);
+    if (!p || shared > before || len > size || shared + len > size - sum) return 0;
+    offset[i] = (uint32_t)sum;
+    before = shared + len;
+    sum += before;
+  }
+  if (sum != size) return 0;
+  offset[n] = size;
+  const uint8_t *from = p;
+  p = lengths;
+  for (uint32_t i = 0; i < n; i++) {
+    uint64_t shared, len;
+    p = glyd_get_varint(p, b->texts_end, &shared);
+    p = glyd_get_varint(p, b->texts_end, &len);
+    if (len > (uint64_t)(b->texts_end - from)) return 0;
+    uint8_t *const to = text + offset[i];
+    if (shared > 0) memcpy(to, text + offset[i - 1], (size_t)shared);
+    memcpy(to + shared, from, (size_t)len);
+    from += len;
+  }
+  memset(text + size, 0, GLYD_RECORD_PAD);
+  f->offset = offset;
+  f->text = text;
+  b->texts = from;
+  return 1;
+}
+
 /* Offsets of a dictionary's entries; their bytes follow their lengths. */
 static int take_dictionary(rebuild *b, glyd_record_field *f) {
   const uint32_t n = f->column->range + 1;
@@ -168,14 +204,23 @@ static int take_streams(rebuild *b, glyd_record_table *table, uint32_t i) {
     if (!take_residuals(b, &f->residuals, table->rows, c->wide)) return 0;
   }
   if (c->kind == GLYD_RECORD_DICT) return take_dictionary(b, f);
+  if (c->kind == GLYD_RECORD_SORTED) return take_sorted(b, f);
+  if (!glyd_record_is_text(c)) return 1;
+  f->at = glyd_record_arena_get(b->arena, batch * sizeof *f->at);
+  if (!f->at) return 0;
+  f->own = f;
   if (c->kind == GLYD_RECORD_TEXT) {
     const glyd_record_stream *const s = take_any(b);
     if (!s) return 0;
     f->text = s->data;
     f->text_end = s->data + s->n;
-    f->at = glyd_record_arena_get(b->arena, batch * sizeof *f->at);
-    return f->at != NULL;
+    return 1;
   }
+  glyd_record_field *last = f; /* the text column before and those that follow it already */
+  while (!glyd_record_is_text((--last)->column)) continue;
+  f->own = last->own;
+  last->more = f;
+  last->own = NULL;
   return 1;
 }
 
@@ -183,7 +228,7 @@ static int take_streams(rebuild *b, glyd_record_table *table, uint32_t i) {
 
 static unsigned longest(const glyd_record_field *f, const uint8_t *exceptions) {
   unsigned most = 0;
-  if (f->column->kind == GLYD_RECORD_DICT) {
+  if (glyd_record_is_dictionary(f->column)) {
     for (uint32_t i = 0; i <= f->column->range; i++) {
       const uint32_t len = f->offset[i + 1] - f->offset[i];
       if (len > most) most = len;
@@ -204,9 +249,9 @@ static void choose_slot(rebuild *b, const glyd_record_table *table, glyd_record_
   const uint64_t left = (uint64_t)(b->arena->end - b->arena->at);
   const uint64_t room = left > b->reserve ? left - b->reserve : 0;
   const uint64_t entries = (uint64_t)c->range + 1;
-  if (c->kind == GLYD_RECORD_TEXT) {
+  if (glyd_record_is_text(c)) {
     f->slot = GLYD_SLOT_COPY;
-  } else if (c->kind == GLYD_RECORD_DICT) {
+  } else if (glyd_record_is_dictionary(c)) {
     const uint64_t size = (entries + 4) * 32 * ((most + 30) / 31 + 1);
     f->slot = most <= 93 && size <= room && size <= 65536 + 4 * (uint64_t)f->offset[entries] + 32 * entries
                   ? GLYD_SLOT_TABLE
@@ -282,7 +327,7 @@ static int make_slots(rebuild *b, const glyd_record_table *table, glyd_record_fi
   if (f->slot == GLYD_SLOT_TABLE) {
     uint8_t text[32];
     for (uint32_t v = 0; v <= c->range; v++) {
-      if (c->kind == GLYD_RECORD_DICT)
+      if (glyd_record_is_dictionary(c))
         put_text(slots, entries, pieces, size, v, f->text + f->offset[v], f->offset[v + 1] - f->offset[v], f);
       else
         put_text(slots, entries, pieces, size, v, text, glyd_record_text(c, v, text), f);
@@ -367,7 +412,7 @@ static int setup_table(rebuild *b, uint32_t t, uint32_t n_rows) {
     glyd_record_field *const f = &table->fields[i];
     f->column = &m->columns[i];
     if (!take_streams(b, table, i)) return 0;
-    most[i] = f->column->kind == GLYD_RECORD_TEXT ? 0 : longest(f, m->exceptions[i]);
+    most[i] = glyd_record_is_text(f->column) ? 0 : longest(f, m->exceptions[i]);
     const uint64_t own = glyd_record_column_memory(f->column, n_rows, 0, 0);
     b->reserve -= own < b->reserve ? own : b->reserve;
     choose_slot(b, table, f, most[i]);

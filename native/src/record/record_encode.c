@@ -96,8 +96,9 @@ static uint8_t *put_column(uint8_t *p, const glyd_record_source_table *t, const 
   p = glyd_put_varint(p, c->position);
   p = glyd_put_varint(p, c->wide);
   p = glyd_put_varint(p, c->exceptions);
-  if (c->kind == GLYD_RECORD_DICT || c->kind == GLYD_RECORD_TEXT) {
+  if (!glyd_record_is_number(c)) {
     p = glyd_put_varint(p, c->range);
+    if (c->kind == GLYD_RECORD_SORTED) p = glyd_put_varint(p, c->text_size);
   } else {
     if (c->kind == GLYD_RECORD_INT) {
       p = glyd_put_varint(p, c->format);
@@ -167,14 +168,22 @@ static int put_model(encoder *e) {
   return done;
 }
 
+/* Bytes with which two entries begin. */
+static uint32_t shared_start(const uint8_t *in, const glyd_record_entry *a, const glyd_record_entry *b) {
+  const uint32_t most = a->len < b->len ? a->len : b->len;
+  uint32_t n = 0;
+  while (n < most && in[a->at + n] == in[b->at + n]) n++;
+  return n;
+}
+
 static int put_texts(encoder *e) {
   uint8_t *const before = e->memory.at;
   uint64_t room = 0;
   for (uint32_t i = 0; i < e->n_tables; i++)
     for (uint32_t c = 0; c < e->tables[i].n_columns; c++) {
       const glyd_record_source *const s = &e->tables[i].columns[c];
-      if (s->c.kind != GLYD_RECORD_DICT) continue;
-      for (uint32_t q = 0; q < s->n_entries; q++) room += s->entries[q].len + 5;
+      if (!glyd_record_is_dictionary(&s->c)) continue;
+      for (uint32_t q = 0; q < s->n_entries; q++) room += s->entries[q].len + 10;
     }
   uint8_t *const out = glyd_record_memory_get(&e->memory, room + 1, 1);
   if (!out) return 0;
@@ -182,12 +191,21 @@ static int put_texts(encoder *e) {
   for (uint32_t i = 0; i < e->n_tables; i++)
     for (uint32_t c = 0; c < e->tables[i].n_columns; c++) {
       const glyd_record_source *const s = &e->tables[i].columns[e->tables[i].order[c]];
-      if (s->c.kind != GLYD_RECORD_DICT) continue;
-      for (uint32_t q = 0; q < s->n_entries; q++) p = glyd_put_varint(p, s->entries[q].len);
-      for (uint32_t q = 0; q < s->n_entries; q++) {
-        memcpy(p, e->rows.in + s->entries[q].at, s->entries[q].len);
-        p += s->entries[q].len;
-      }
+      if (!glyd_record_is_dictionary(&s->c)) continue;
+      const uint8_t *const in = e->rows.in;
+      const int sorted = s->c.kind == GLYD_RECORD_SORTED;
+      for (unsigned pass = 0; pass < 2; pass++) /* lengths, then bytes */
+        for (uint32_t q = 0; q < s->n_entries; q++) {
+          const glyd_record_entry *const x = &s->entries[q];
+          const uint32_t shared = sorted && q > 0 ? shared_start(in, x - 1, x) : 0;
+          if (pass == 0) {
+            if (sorted) p = glyd_put_varint(p, shared);
+            p = glyd_put_varint(p, x->len - shared);
+          } else {
+            memcpy(p, in + x->at + shared, x->len - shared);
+            p += x->len - shared;
+          }
+        }
     }
   const int done = glyd_record_put(&e->writer, out, (size_t)(p - out));
   e->memory.at = before;

@@ -27,7 +27,9 @@ GLYD_INLINE int32_t sub(int32_t a, int32_t b) { return (int32_t)((uint32_t)a - (
 static GLYD_NOINLINE int take_escapes(glyd_record_residuals *r, uint32_t from, uint32_t n, int wide, int zigzag,
                                       int32_t *out) {
   for (uint32_t i = 0; i < n; i++) {
-    if (r->low[from + i] != 255 || (wide && r->high[from + i] != 255)) continue;
+    unsigned all = 255;
+    for (int k = 0; k <= wide; k++) all &= r->plane[k][from + i];
+    if (all != 255) continue;
     if (r->at >= r->n_escapes) return 0;
     const size_t e = r->at++, m = r->n_escapes;
     const uint32_t z = r->escapes[e] | (uint32_t)r->escapes[e + m] << 8 | (uint32_t)r->escapes[e + 2 * m] << 16 |
@@ -39,10 +41,20 @@ static GLYD_NOINLINE int take_escapes(glyd_record_residuals *r, uint32_t from, u
 
 static GLYD_NOINLINE int expand(glyd_record_residuals *r, uint32_t from, uint32_t n, int wide, int zigzag,
                                 int32_t *restrict out) {
-  const uint8_t *restrict low = r->low + from;
+  const uint8_t *restrict low = r->plane[0] + from;
   uint32_t ones = 0;
-  if (wide) {
-    const uint8_t *restrict high = r->high + from;
+  if (wide > 1) {
+    const uint8_t *restrict high = r->plane[1] + from, *restrict third = r->plane[2] + from;
+    for (uint32_t i = 0; i < n; i++)
+      out[i] = (int32_t)((uint32_t)low[i] | (uint32_t)high[i] << 8 | (uint32_t)third[i] << 16);
+    if (wide > 2) {
+      const uint8_t *restrict fourth = r->plane[3] + from;
+      for (uint32_t i = 0; i < n; i++) out[i] |= (int32_t)((uint32_t)fourth[i] << 24);
+    }
+    if (zigzag)
+      for (uint32_t i = 0; i < n; i++) out[i] = unzigzag((uint32_t)out[i]);
+  } else if (wide) {
+    const uint8_t *restrict high = r->plane[1] + from;
     if (zigzag)
       for (uint32_t i = 0; i < n; i++) out[i] = unzigzag((uint32_t)low[i] | (uint32_t)high[i] << 8);
     else
@@ -96,7 +108,7 @@ static GLYD_NOINLINE int values(glyd_record_field *f, uint32_t from, uint32_t n,
   glyd_record_residuals *const r = &f->residuals;
   int32_t *const out = f->value;
   const int clock = c->kind == GLYD_RECORD_INT && c->format == GLYD_RECORD_CLOCK;
-  const int ids = c->kind == GLYD_RECORD_DICT || c->kind == GLYD_RECORD_TEXT;
+  const int ids = !glyd_record_is_number(c);
   if (c->pred == GLYD_PRED_SAME) {
     values_same(f, from, n, keys_of(f, n, key_buffer));
   } else {
@@ -302,21 +314,27 @@ static int set_exceptions(glyd_record_field *f, uint32_t from, uint32_t n) {
   return 1;
 }
 
-static GLYD_NOINLINE int slots(glyd_record_field *f, uint32_t from, uint32_t n, unsigned size) {
-  const glyd_record_column *const c = f->column;
-  if (f->slot == GLYD_SLOT_COPY) {
-    if (c->kind != GLYD_RECORD_TEXT) return 1;
-    const uint8_t *p = f->text;
-    uint64_t left = (uint64_t)(f->text_end - p);
-    for (uint32_t i = 0; i < n; i++) {
+/* Where the texts of a batch are, of columns that share their bytes. */
+static int place_texts(glyd_record_field *first, uint32_t n) {
+  const uint8_t *p = first->text;
+  uint64_t left = (uint64_t)(first->text_end - p);
+  for (uint32_t i = 0; i < n; i++) {
+    for (glyd_record_field *f = first; f; f = f->more) {
       const uint32_t len = (uint32_t)f->value[i];
       if (len > left) return 0;
       f->at[i] = p;
       p += len;
       left -= len;
     }
-    f->text = p;
-    return 1;
+  }
+  first->text = p;
+  return 1;
+}
+
+static GLYD_NOINLINE int slots(glyd_record_field *f, uint32_t from, uint32_t n, unsigned size) {
+  const glyd_record_column *const c = f->column;
+  if (f->slot == GLYD_SLOT_COPY) {
+    return glyd_record_is_text(c) && f->own ? place_texts(f->own, n) : 1;
   }
   if (f->slot == GLYD_SLOT_FORMAT) {
     if (c->kind == GLYD_RECORD_DATE)
@@ -438,7 +456,7 @@ static uint8_t *rows(const glyd_record_table *table, uint8_t *out, uint32_t from
 }
 
 GLYD_INLINE const uint8_t *copy_source(const glyd_record_field *f, uint32_t row, size_t *len) {
-  if (f->column->kind == GLYD_RECORD_TEXT) {
+  if (glyd_record_is_text(f->column)) {
     *len = (size_t)(uint32_t)f->value[row];
     return f->at[row];
   }

@@ -113,9 +113,10 @@ static const uint8_t *skip_month(const splitter *s, const uint8_t *p) {
 
 /* End of what is one slot although it has spaces or points in it, or p. */
 static const uint8_t *skip_whole(const splitter *s, const uint8_t *p, const uint8_t *begin) {
-  const uint8_t *q = s->kind[*p] == DIGIT ? skip_time(s, p) : p == begin ? skip_month(s, p) : p;
-  if (q == p && (s->kind[*p] == DIGIT || (uint8_t)((*p | 32) - 'a') < 6)) q = skip_identifier(s, p);
-  return q;
+  const uint8_t *q = p;
+  if (s->kind[*p] == DIGIT || (uint8_t)((*p | 32) - 'a') < 6) q = skip_identifier(s, p);
+  if (q > p) return q;
+  return s->kind[*p] == DIGIT ? skip_time(s, p) : p == begin ? skip_month(s, p) : p;
 }
 
 /* After a number, its decimals, unless more points follow, as in versions. */

@@ -57,11 +57,13 @@ static int column_bounds(const glyd_record_column *c) {
 }
 
 static void read_kind(reader *r, glyd_record_column *c, uint64_t len) {
-  if (c->kind == GLYD_RECORD_DICT || c->kind == GLYD_RECORD_TEXT) {
-    c->range = (uint32_t)get(r, c->kind == GLYD_RECORD_DICT   ? GLYD_RECORD_DICT_MAX - 1
+  if (!glyd_record_is_number(c)) {
+    c->range = (uint32_t)get(r, glyd_record_is_dictionary(c)  ? GLYD_RECORD_DICT_MAX - 1
                                 : len < GLYD_RECORD_RANGE_MAX ? len
                                                               : GLYD_RECORD_RANGE_MAX);
     c->divisor = 1;
+    /* no more than a reader has memory for */
+    if (c->kind == GLYD_RECORD_SORTED) c->text_size = (uint32_t)get(r, glyd_record_decode_memory(len));
     return;
   }
   if (c->kind == GLYD_RECORD_INT) {
@@ -82,8 +84,6 @@ static void read_kind(reader *r, glyd_record_column *c, uint64_t len) {
   if (c->divisor == 0 || !column_bounds(c)) r->bad = 1;
 }
 
-static int is_number(const glyd_record_column *c) { return c->kind == GLYD_RECORD_INT || c->kind == GLYD_RECORD_DATE; }
-
 /* Which predictions which columns can have. */
 static int prediction_valid(const glyd_record_column *columns, uint32_t i) {
   const glyd_record_column *const c = &columns[i];
@@ -91,26 +91,35 @@ static int prediction_valid(const glyd_record_column *columns, uint32_t i) {
   const int needs_k = c->pred == GLYD_PRED_SUM || c->pred == GLYD_PRED_DIFFERENCE;
   if (needs_j != (c->j >= 0) || (c->k >= 0 && !may_k) || (needs_k && c->k < 0)) return 0;
   if (c->j >= (int32_t)i || c->k >= (int32_t)i) return 0;
-  if (c->kind == GLYD_RECORD_TEXT) return c->pred == GLYD_PRED_ZERO;
+  if (glyd_record_is_text(c)) return c->pred == GLYD_PRED_ZERO;
   if (c->pred >= GLYD_PRED_LAST && glyd_record_keys(c, columns) == 0) return 0;
   if (c->pred >= GLYD_PRED_SAME) return c->range <= 65535;
   if (c->kind == GLYD_RECORD_DICT) return c->pred == GLYD_PRED_ZERO;
+  if (c->kind == GLYD_RECORD_SORTED) return c->pred <= GLYD_PRED_PREVIOUS;
   if (c->pred == GLYD_PRED_LAST) return 1;
   for (int q = 0; q < 2; q++) {
     const int32_t of = q ? c->k : c->j;
     if (of < 0) continue;
-    if (!is_number(&columns[of])) return 0;
+    if (!glyd_record_is_number(&columns[of])) return 0;
   }
   return 1;
+}
+
+/* Is there a text column whose bytes those of another may follow? */
+static int has_text(const glyd_record_column *columns, uint32_t n) {
+  for (uint32_t i = 0; i < n; i++)
+    if (columns[i].kind == GLYD_RECORD_TEXT) return 1;
+  return 0;
 }
 
 static void read_column(reader *r, glyd_record_model_table *t, uint32_t i, uint64_t len) {
   glyd_record_column *const c = &t->columns[i];
   memset(c, 0, sizeof *c);
-  c->kind = (uint8_t)get(r, GLYD_RECORD_TEXT);
+  c->kind = (uint8_t)get(r, GLYD_RECORD_MORE);
   if (c->kind == 0) r->bad = 1;
+  if (c->kind == GLYD_RECORD_MORE && !has_text(t->columns, i)) r->bad = 1;
   c->position = (uint16_t)get(r, t->n_columns - 1);
-  c->wide = (uint8_t)get(r, 1);
+  c->wide = (uint8_t)get(r, GLYD_RECORD_PLANES_MAX - 1);
   c->exceptions = (uint8_t)get(r, GLYD_RECORD_EXCEPTIONS_MAX);
   if (!r->bad) read_kind(r, c, len);
   c->pred = (uint8_t)get(r, GLYD_PRED_COUNT - 1);
@@ -120,7 +129,7 @@ static void read_column(reader *r, glyd_record_model_table *t, uint32_t i, uint6
   c->mask = -1;
   t->exceptions[i] = NULL;
   if (c->exceptions > 0) {
-    if (!is_number(c)) r->bad = 1;
+    if (!glyd_record_is_number(c)) r->bad = 1;
     c->mask = (int32_t)get(r, i) - 1;
     if (c->mask >= 0 && t->columns[c->mask].exceptions == 0) r->bad = 1;
     t->exceptions[i] = r->p;

@@ -8,12 +8,12 @@
 
 #include "record/record_common.h"
 
-/* A plane of residuals, read from the start. */
+/* Residuals, read from the start. */
 typedef struct glyd_record_residuals {
-  const uint8_t *low, *high; /* high: wide columns */
-  const uint8_t *escapes;    /* four planes */
-  uint32_t n_escapes, at;    /* at: next escape */
-  int zero;                  /* all are 0 */
+  const uint8_t *plane[GLYD_RECORD_PLANES_MAX]; /* the low bytes first */
+  const uint8_t *escapes;                       /* four planes */
+  uint32_t n_escapes, at;                       /* at: next escape */
+  int zero;                                     /* all are 0 */
 } glyd_record_residuals;
 
 /* Where the text of a column's values comes from. */
@@ -47,6 +47,8 @@ typedef struct glyd_record_field {
   int32_t *index;     /* of slots */
   const uint8_t **at; /* GLYD_SLOT_COPY, texts: per row, lengths are the values */
   const uint8_t *text, *text_end;
+  struct glyd_record_field *more; /* of a text column: the next one that shares its bytes */
+  struct glyd_record_field *own;  /* of the last of them: the first */
   const uint32_t *offset; /* of dictionary entries in text; offset[n] is the end of the last */
 } glyd_record_field;
 

@@ -187,39 +187,56 @@ static int fill_dictionary(const glyd_record_source_table *t, glyd_record_source
   return 1;
 }
 
-/* Falling count, then order of appearance. */
-static int entry_before(const glyd_record_entry *a, const glyd_record_entry *b) {
-  return a->count != b->count ? a->count > b->count : a->id < b->id;
+/* By text, or falling count and then order of appearance. */
+static int entry_before(const glyd_record_entry *a, const glyd_record_entry *b, const uint8_t *texts) {
+  if (!texts) return a->count != b->count ? a->count > b->count : a->id < b->id;
+  const int order = memcmp(texts + a->at, texts + b->at, a->len < b->len ? a->len : b->len);
+  return order != 0 ? order < 0 : a->len < b->len;
 }
 
-static void sift(glyd_record_entry *e, uint32_t at, uint32_t n) {
+static void sift(glyd_record_entry *e, uint32_t at, uint32_t n, const uint8_t *texts) {
   const glyd_record_entry x = e[at];
   for (;;) {
     uint32_t child = 2 * at + 1;
     if (child >= n) break;
-    if (child + 1 < n && entry_before(&e[child], &e[child + 1])) child++;
-    if (!entry_before(&x, &e[child])) break;
+    if (child + 1 < n && entry_before(&e[child], &e[child + 1], texts)) child++;
+    if (!entry_before(&x, &e[child], texts)) break;
     e[at] = e[child];
     at = child;
   }
   e[at] = x;
 }
 
-static int end_dictionary(const glyd_record_source_table *t, glyd_record_source *s, glyd_record_memory *memory) {
+/* Order entries and give the values their new ids. texts: their bytes; NULL: by count. */
+static int order_entries(const glyd_record_source_table *t, glyd_record_source *s, const uint8_t *texts,
+                         glyd_record_memory *memory) {
   const uint32_t n = s->n_entries;
   uint32_t *const id = glyd_record_memory_get(memory, n, sizeof *id);
   if (!id) return 0;
-  for (uint32_t i = n / 2; i-- > 0;) sift(s->entries, i, n);
+  for (uint32_t i = n / 2; i-- > 0;) sift(s->entries, i, n, texts);
   for (uint32_t i = n; i-- > 1;) {
     const glyd_record_entry x = s->entries[0];
     s->entries[0] = s->entries[i];
     s->entries[i] = x;
-    sift(s->entries, 0, i);
+    sift(s->entries, 0, i, texts);
   }
-  for (uint32_t i = 0; i < n; i++) id[s->entries[i].id] = i;
+  for (uint32_t i = 0; i < n; i++) {
+    id[s->entries[i].id] = i;
+    s->entries[i].id = i;
+  }
   for (uint32_t r = 0; r < t->n_rows; r++) s->v[r] = (int32_t)id[s->v[r]];
   s->c.range = n > 0 ? n - 1 : 0;
   return 1;
+}
+
+int glyd_record_sort_dictionary(const glyd_record_source_table *t, glyd_record_source *s, glyd_record_memory *memory) {
+  uint8_t *const before = memory->at;
+  const int done = order_entries(t, s, t->rows->in, memory);
+  memory->at = before;
+  s->c.kind = GLYD_RECORD_SORTED;
+  s->c.text_size = 0;
+  for (uint32_t i = 0; i < s->n_entries; i++) s->c.text_size += s->entries[i].len;
+  return done;
 }
 
 /* ---- numbers and dates ---- */
@@ -375,9 +392,62 @@ int glyd_record_type_columns(glyd_record_source_table *t, glyd_record_memory *me
   }
   for (uint32_t c = 0; c < t->n_columns; c++) {
     glyd_record_source *const s = &t->columns[c];
-    if (s->c.kind == GLYD_RECORD_DICT && !end_dictionary(t, s, memory)) return 0;
+    if (s->c.kind == GLYD_RECORD_DICT && !order_entries(t, s, NULL, memory)) return 0;
     if (s->c.kind == GLYD_RECORD_INT || s->c.kind == GLYD_RECORD_DATE) end_values(t, s, &states[c]);
     if (s->c.exceptions == 0) s->null = NULL;
   }
   return 1;
+}
+
+/* ---- text in common ---- */
+
+#define JOIN_ROWS 256u
+#define JOIN_COLUMNS 8u
+#define JOIN_BYTES 96u /* of a text that are looked at */
+#define JOIN_MATCH 5u  /* bytes */
+
+/* Bytes of b that stand in a too. */
+static uint32_t common_bytes(const uint8_t *a, uint32_t n, const uint8_t *b, uint32_t m) {
+  uint32_t sum = 0;
+  for (uint32_t i = 0; i + JOIN_MATCH <= m;) {
+    uint32_t best = 0;
+    for (uint32_t k = 0; k + JOIN_MATCH <= n; k++) {
+      if (a[k] != b[i]) continue;
+      uint32_t len = 0;
+      while (k + len < n && i + len < m && a[k + len] == b[i + len]) len++;
+      if (len > best) best = len;
+    }
+    if (best >= JOIN_MATCH) {
+      sum += best;
+      i += best;
+    } else {
+      i++;
+    }
+  }
+  return sum;
+}
+
+void glyd_record_join_texts(glyd_record_source_table *t) {
+  uint32_t slot[JOIN_COLUMNS], n = 0;
+  for (uint32_t i = 0; i < t->n_columns && n < JOIN_COLUMNS; i++)
+    if (t->columns[t->order[i]].c.kind == GLYD_RECORD_TEXT) slot[n++] = t->order[i];
+  if (n < 2 || t->n_rows < 16) return;
+  const uint32_t rows = t->n_rows < JOIN_ROWS ? t->n_rows : JOIN_ROWS, step = t->n_rows / rows;
+  uint64_t bytes = 0, common = 0;
+  for (uint32_t r = 0; r < rows; r++)
+    for (uint32_t k = 0; k < n; k++) {
+      const glyd_record_span f = glyd_record_source_field(t, slot[k], r * step);
+      const uint32_t len = f.len < JOIN_BYTES ? f.len : JOIN_BYTES;
+      uint32_t best = 0;
+      bytes += len;
+      for (uint32_t q = 0; q < k; q++) {
+        const glyd_record_span g = glyd_record_source_field(t, slot[q], r * step);
+        const uint32_t x = common_bytes(t->rows->in + g.at, g.len < JOIN_BYTES ? g.len : JOIN_BYTES,
+                                        t->rows->in + f.at, len);
+        if (x > best) best = x;
+      }
+      common += best;
+    }
+  if (common * 8 < bytes) return;
+  for (uint32_t k = 1; k < n; k++) t->columns[slot[k]].c.kind = GLYD_RECORD_MORE;
 }

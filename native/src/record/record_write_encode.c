@@ -81,7 +81,7 @@ static void make_residuals(const glyd_record_source_table *t, glyd_record_source
   const glyd_record_column *const m = &s->c;
   const uint32_t n = t->n_rows;
   int32_t *const v = s->v;
-  const int ids = m->kind == GLYD_RECORD_DICT || m->kind == GLYD_RECORD_TEXT;
+  const int ids = !glyd_record_is_number(m);
   if (ids && m->pred == GLYD_PRED_ZERO) {
     for (uint32_t r = 0; r < n; r++) s->z[r] = (uint32_t)v[r];
     return;
@@ -119,11 +119,15 @@ static void make_residuals(const glyd_record_source_table *t, glyd_record_source
   }
 }
 
-/* One plane with escapes from 255 on, or two with escapes from 65535 on? */
+/* How many planes beside the first? Escapes take four bytes and more, another
+ * plane that is mostly 0 a mask. */
 static uint8_t choose_wide(const uint32_t *z, uint32_t n) {
-  uint32_t large = 0;
-  for (uint32_t r = 0; r < n; r++) large += z[r] >= GLYD_RECORD_ESCAPE1;
-  return large > n / 96 + 4;
+  uint32_t large[GLYD_RECORD_PLANES_MAX] = {0};
+  for (uint32_t r = 0; r < n; r++)
+    for (unsigned k = 1; k < GLYD_RECORD_PLANES_MAX; k++) large[k] += z[r] >= glyd_record_escape_from(k);
+  uint8_t wide = 0;
+  while (wide < GLYD_RECORD_PLANES_MAX - 1u && large[wide + 1] > n / (wide == 0 ? 96 : 48) + 4) wide++;
+  return wide;
 }
 
 int glyd_record_transform(glyd_record_source_table *t, glyd_record_memory *memory) {
@@ -222,36 +226,44 @@ static int put_pairs(glyd_record_writer *w, const glyd_record_source *s, glyd_re
 }
 
 static int put_residuals(glyd_record_writer *w, const glyd_record_source *s, uint32_t n) {
-  const uint32_t limit = s->c.wide ? GLYD_RECORD_ESCAPE2 : GLYD_RECORD_ESCAPE1;
+  const uint32_t limit = glyd_record_escape_from(s->c.wide + 1u);
   uint32_t escapes = 0;
-  for (uint32_t r = 0; r < n; r++) {
-    const uint32_t z = s->z[r] < limit ? s->z[r] : limit;
-    w->low[r] = (uint8_t)z;
-    w->high[r] = (uint8_t)(z >> 8);
-    escapes += s->z[r] >= limit;
+  for (unsigned k = 0; k <= s->c.wide; k++) {
+    for (uint32_t r = 0; r < n; r++) w->low[r] = (uint8_t)((s->z[r] < limit ? s->z[r] : limit) >> (8 * k));
+    if (!glyd_record_put(w, w->low, n)) return 0;
   }
+  for (uint32_t r = 0; r < n; r++) escapes += s->z[r] >= limit;
   uint32_t e = 0;
   for (uint32_t r = 0; r < n; r++) {
     if (s->z[r] < limit) continue;
     for (uint32_t k = 0; k < 4; k++) w->bytes[e + k * (size_t)escapes] = (uint8_t)(s->z[r] >> (8 * k));
     e++;
   }
-  return glyd_record_put(w, w->low, n) && (!s->c.wide || glyd_record_put(w, w->high, n)) &&
-         glyd_record_put(w, w->bytes, 4 * (size_t)escapes);
+  return glyd_record_put(w, w->bytes, 4 * (size_t)escapes);
 }
 
-static int put_text(glyd_record_writer *w, const glyd_record_source_table *t, uint32_t slot,
+/* The bytes of a text column, and of those that follow it, row by row. */
+static int put_text(glyd_record_writer *w, const glyd_record_source_table *t, uint32_t from,
                     glyd_record_memory *memory) {
   uint8_t *const before = memory->at;
   uint64_t sum = 0;
-  for (uint32_t r = 0; r < t->n_rows; r++) sum += glyd_record_source_field(t, slot, r).len;
+  uint32_t n = 0;
+  uint32_t *const slot = glyd_record_memory_get(memory, t->n_columns, sizeof *slot);
+  if (!slot) return 0;
+  slot[n++] = t->order[from];
+  for (uint32_t i = from + 1; i < t->n_columns && t->columns[t->order[i]].c.kind != GLYD_RECORD_TEXT; i++)
+    if (t->columns[t->order[i]].c.kind == GLYD_RECORD_MORE) slot[n++] = t->order[i];
+  for (uint32_t i = 0; i < n; i++)
+    for (uint32_t r = 0; r < t->n_rows; r++) sum += glyd_record_source_field(t, slot[i], r).len;
   uint8_t *const text = glyd_record_memory_get(memory, sum + 1, 1);
   if (!text) return 0;
   uint64_t at = 0;
   for (uint32_t r = 0; r < t->n_rows; r++) {
-    const glyd_record_span f = glyd_record_source_field(t, slot, r);
-    memcpy(text + at, t->rows->in + f.at, f.len);
-    at += f.len;
+    for (uint32_t i = 0; i < n; i++) {
+      const glyd_record_span f = glyd_record_source_field(t, slot[i], r);
+      memcpy(text + at, t->rows->in + f.at, f.len);
+      at += f.len;
+    }
   }
   const int done = glyd_record_put(w, text, (size_t)sum);
   memory->at = before;
@@ -269,7 +281,7 @@ int glyd_record_put_columns(glyd_record_writer *w, const glyd_record_source_tabl
     }
     if (s->c.pred == GLYD_PRED_RANK && !put_pairs(w, s, memory)) return 0;
     if (!put_residuals(w, s, t->n_rows)) return 0;
-    if (s->c.kind == GLYD_RECORD_TEXT && !put_text(w, t, c, memory)) return 0;
+    if (s->c.kind == GLYD_RECORD_TEXT && !put_text(w, t, i, memory)) return 0;
   }
   return 1;
 }
