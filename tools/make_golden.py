@@ -127,6 +127,18 @@ def tables() -> Iterator[tuple[str, bytes]]:
         for i, a, w, n, h in rows
     ]
     yield "log", "".join(lines).encode()
+    names = sorted({f"{w}{a:02}{n % 7}" for _, a, w, n, _ in rows})
+    people = [
+        f"{name},{1_700_000_000_000_000 + n * 77_777_777},{n * 4000 + a},{name} of {w}{n},{a}-{n}-{i}\n"
+        for (i, a, w, n, _), name in zip(rows, names, strict=False)
+    ]
+    yield "sorted", "".join(people).encode()
+    calls = [
+        f"2024-02-03 {h:02}:{i % 60:02}:00,{a:03} [{w}-{i % 3}] {'INFO' if a % 3 else 'WARN'} app.{w}.Main - "
+        + (f"took {n / 10} ms from 10.0.{i % 200}.{a}\n" if a % 2 else f"read {n} of {a}\n")
+        for i, a, w, n, h in rows
+    ]
+    yield "calls", "".join(calls).encode()
 
 
 def encoded() -> Iterator[tuple[str, bytes]]:

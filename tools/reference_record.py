@@ -19,7 +19,7 @@ DEPTH_MAX: Final = 3
 RANGE_MAX: Final = (1 << 31) - 16
 KEYS_MAX: Final = 1 << 18
 PAIRS_MAX: Final = KEYS_MAX - 1
-INTEGER, DATE, DICTIONARY, TEXT = 1, 2, 3, 4
+INTEGER, DATE, DICTIONARY, TEXT, SORTED, MORE = 1, 2, 3, 4, 5, 6
 CLOCK, PADDED, TRIMMED, TRIMMED_1 = 1, 2, 3, 4
 ZERO, PREVIOUS, LINEAR, COLUMN, DELTA, SUM, DIFFERENCE, LAST, SAME, RANK = range(10)
 CODE_SIZES: Final = {1: 4, 2: 2, 3: 3, 4: 2, 5: 2, 6: 2, 7: 2, 8: 2}
@@ -77,10 +77,11 @@ class Column:
             model.require(value <= most, f"{what} {value}, at most {most}")
             return value
 
-        self.kind = number(TEXT, "kind")
+        self.kind = number(MORE, "kind")
         model.require(self.kind > 0, "kind 0")
+        model.require(self.kind != MORE or any(c.kind == TEXT for c in earlier), "no text column before")
         self.place = number(n_columns - 1, "place")
-        self.wide = number(1, "wide")
+        self.wide = number(3, "wide")
         n_exceptions = number(255, "exceptions")
         self.format = self.point = self.width = self.base = 0
         self.divisor = 1
@@ -94,7 +95,8 @@ class Column:
                 self.pattern = model.take(number(31, "pattern length"), "pattern")
                 self.check_pattern(model)
             self.base = unzigzag(model.varint("base"))
-        self.range = number(65_535 if self.kind == DICTIONARY else RANGE_MAX, "range")
+        self.range = number(65_535 if self.kind in {DICTIONARY, SORTED} else RANGE_MAX, "range")
+        self.text_size = model.varint("bytes of texts") if self.kind == SORTED else 0
         if self.is_number:
             self.divisor = number(RANGE_MAX, "divisor")
             self.check_bounds(model)
@@ -153,14 +155,14 @@ class Column:
         model.require((p >= COLUMN) == (self.j >= 0), "j")
         model.require(self.k < 0 or p >= SUM, "k")
         model.require(self.k >= 0 or p not in {SUM, DIFFERENCE}, "no k")
-        if self.kind == TEXT:
+        if self.kind in {TEXT, MORE}:
             model.require(p == ZERO, "prediction of text")
         elif p >= LAST:
             self.key_size = (earlier[self.j].range + 1) * (earlier[self.k].range + 1 if self.k >= 0 else 1)
             model.require(self.key_size <= KEYS_MAX, f"{self.key_size} keys")
             model.require(self.range <= 65_535 if p >= SAME else self.is_number, "prediction of such a column")
         else:
-            model.require(self.is_number or p == ZERO, "prediction of a dictionary")
+            model.require(self.is_number or p <= (self.kind == SORTED), "prediction of a dictionary")
             model.require(all(earlier[i].is_number for i in (self.j, self.k) if i >= 0), "prediction from text")
 
     def text(self, value: int) -> bytes:
@@ -228,7 +230,11 @@ class Streams:
         self.at += 1
         return stream
 
+    def planes(self, size: int, n: int) -> list[int]:
+        """Take numbers of n bytes."""
+        planes = [self.next(size) for _ in range(n)]
+        return [sum(byte << (8 * k) for k, byte in enumerate(number)) for number in zip(*planes, strict=True)]
+
     def pairs(self, size: int, *, high: bool) -> list[int]:
         """Take numbers of one or two bytes."""
-        low = self.next(size)
-        return [a | b << 8 for a, b in zip(low, self.next(size) if high else bytes(size), strict=True)]
+        return self.planes(size, 2 if high else 1)

@@ -17,11 +17,14 @@ from reference_record import (
     INTEGER,
     LAST,
     LINEAR,
+    MORE,
     PAIRS_MAX,
     PREVIOUS,
     RANK,
     SAME,
+    SORTED,
     SUM,
+    TEXT,
     ZERO,
     Column,
     Streams,
@@ -60,6 +63,7 @@ class Table:
         values: list[list[int]] = []
         masks: list[list[int]] = []
         by_place: dict[int, list[bytes]] = {}
+        shared: list[tuple[bytes, list[Column]]] = []
         for column in self.columns:
             mask, which = [0] * n_rows, b""
             if column.exceptions:
@@ -72,12 +76,24 @@ class Table:
             decoded = decode_values(column, self.columns, values, streams, n_rows)
             streams.source.require(all(0 <= v <= column.range for v in decoded), "value out of range")
             values.append(decoded)
+            if column.kind == TEXT:
+                shared.append((streams.next(), []))
+            if column.kind in {TEXT, MORE}:
+                shared[-1][1].append(column)
+                continue
             texts = self.column_texts(column, decoded, streams, dictionaries)
             exceptions = iter(which)
             by_place[column.place] = [
                 column.exceptions[next(exceptions)] if is_exception else text
                 for text, is_exception in zip(texts, mask, strict=True)
             ]
+        for text, columns in shared:  # row by row, one column after the other
+            source = Bytes(text, 0, len(text), bad=streams.source.bad, short=streams.source.bad)
+            for column in columns:
+                by_place[column.place] = []
+            for r in range(n_rows):
+                for column in columns:
+                    by_place[column.place].append(source.take(values[self.columns.index(column)][r], "text"))
         self.rows = iter(
             self.literals[0]
             + b"".join(by_place[place][r] + self.literals[place + 1] for place in range(len(self.columns)))
@@ -89,19 +105,29 @@ class Table:
         """Return the text of each value."""
         if column.kind in {INTEGER, DATE}:
             return [column.text(v) for v in values]
+        if column.kind == SORTED:
+            lengths = [
+                (dictionaries.varint("bytes in common"), dictionaries.varint("length of an entry"))
+                for _ in range(column.range + 1)
+            ]
+            entries = [b""]
+            for common, size in lengths:
+                streams.source.require(common <= len(entries[-1]), "more in common than there is")
+                streams.source.require(size <= dictionaries.left, "entry longer than the texts")
+                entries.append(entries[-1][:common] + dictionaries.take(size, "entry"))
+            streams.source.require(sum(map(len, entries)) == column.text_size, "bytes of texts")
+            return [entries[v + 1] for v in values]
         if column.kind == DICTIONARY:
             sizes = [dictionaries.varint("length of an entry") for _ in range(column.range + 1)]
             entries = [dictionaries.take(size, "entry") for size in sizes]
             return [entries[v] for v in values]
-        text = streams.next()
-        source = Bytes(text, 0, len(text), bad=streams.source.bad, short=streams.source.bad)
-        return [source.take(v, "text") for v in values]
+        raise AssertionError(column.kind)
 
 
 def read_residuals(column: Column, streams: Streams, n_rows: int) -> list[int]:
-    """Take low bytes, high bytes and escapes."""
-    escape = 65_535 if column.wide else 255
-    stored = streams.pairs(n_rows, high=bool(column.wide))
+    """Take planes, the low bytes first, and escapes."""
+    escape = 256 ** (column.wide + 1) - 1
+    stored = streams.planes(n_rows, column.wide + 1)
     escapes = streams.next()
     n, rest = divmod(len(escapes), 4)
     streams.source.require(rest == 0 and n <= n_rows, f"{len(escapes)} bytes of escapes")

@@ -15,6 +15,7 @@
 
 #define CONTENT 12000u
 #define STREAMS 512u
+#define TABLES 6u
 
 typedef struct streams {
   uint32_t n;
@@ -60,6 +61,15 @@ static size_t make_table(unsigned kind, char *out) {
     case 2:
       n += (size_t)snprintf(p, 400, "(%u,'%s',%u,NULL)%s", i, words[k & 3], a * 977,
                             i % 20 ? "," : ";\nINSERT INTO t VALUES ");
+      break;
+    case 3: /* texts in their order, large numbers, text of the row once more */
+      n += (size_t)snprintf(p, 400, "\"k%05u\";%08x-%04x;town of %08x;%u;%u.%u.%u.%u\n", i * 3 + k / 8, b * 2654435u,
+                            a * 1311, b * 2654435u, c * 1299709u * (k + 1), a, b % 256, k, i % 256);
+      break;
+    case 4: /* fields that vary on their own */
+      n += (size_t)snprintf(p, 400, "2024-03-%02u 0%u:%02u:00 [%s-%u] %s app.%s - %s %u\n", day, k % 9, i % 60,
+                            a & 1 ? "main" : "io", a % 3, k < 5 ? "INFO" : "WARN", b & 1 ? "db" : "web",
+                            b & 2 ? "took" : "rows read:", c * a);
       break;
     default: n += (size_t)snprintf(p, 400, i % 3 ? "%u\t%u\t%u\n" : "%u\t%u\t%u\t%u\n", b, k, c * b, a); break;
     }
@@ -130,10 +140,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
   }
   /* the streams of each table are made once */
-  static char tables[4][CONTENT];
-  static size_t lens[4];
-  static streams made[4];
-  const unsigned kind = data[0] % 4u;
+  static char tables[TABLES][CONTENT];
+  static size_t lens[TABLES];
+  static streams made[TABLES];
+  const unsigned kind = data[0] % TABLES;
   if (made[kind].n == 0) {
     lens[kind] = make_table(kind, tables[kind]);
     const size_t room = (size_t)glyd_record_encode_memory(lens[kind]);

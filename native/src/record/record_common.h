@@ -25,7 +25,7 @@
 #define GLYD_RECORD_PATTERN_MAX 31
 #define GLYD_RECORD_PAD 64           /* readable bytes after each stream */
 #define GLYD_RECORD_SLOT_TABLE 16384 /* values up to which a column becomes a table */
-#define GLYD_RECORD_PLANES_MAX 4u /* of residuals */
+#define GLYD_RECORD_PLANES_MAX 4u    /* of residuals */
 
 /* streams with fixed places */
 #define GLYD_RECORD_STREAM_MODEL 0

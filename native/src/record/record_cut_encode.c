@@ -10,11 +10,11 @@
 
 #define SAMPLE 512u
 #define PARTS_MAX 12u
-#define DIGITS 9u                 /* that surely fit a value */
+#define DIGITS 9u                /* that surely fit a value */
 #define RANGE ((int64_t)1 << 31) /* of the values of a column */
 
 typedef struct part {
-  uint32_t size;             /* bytes; 0: a run of letters and digits */
+  uint32_t size;              /* bytes; 0: a run of letters and digits */
   glyd_record_text_ref after; /* literal text */
 } part;
 
@@ -80,7 +80,8 @@ static int plan_digits(glyd_record_span value, plan *q, const uint8_t *in) {
   if (first == 0) first = DIGITS;
   q->n = 0;
   q->before = (glyd_record_text_ref){p, 0};
-  for (uint32_t at = first; at <= value.len; at += DIGITS) q->parts[q->n++] = (part){at == first ? first : DIGITS, {p, 0}};
+  for (uint32_t at = first; at <= value.len; at += DIGITS)
+    q->parts[q->n++] = (part){at == first ? first : DIGITS, {p, 0}};
   return 1;
 }
 

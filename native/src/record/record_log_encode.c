@@ -21,8 +21,8 @@
 #define LEADING 8u     /* fields whose texts are counted */
 #define TEXTS_MAX 192u /* different texts of a leading field with digits that is cut out */
 #define TEXTS_LOG 9u
-#define GROUP_MAX 1024u                 /* skeletons of lines with the same number of fields that are compared */
-#define PARTS 16u                       /* of long content that are looked at for fields */
+#define GROUP_MAX 1024u                  /* skeletons of lines with the same number of fields that are compared */
+#define PARTS 16u                        /* of long content that are looked at for fields */
 #define PART_BYTES ((uint32_t)128 << 10) /* of each */
 
 enum { OTHER = 0, DIGIT = 1, LETTER = 2 };
@@ -309,9 +309,9 @@ static skeleton *find(const splitter *s, uint64_t hash) {
 
 typedef struct group {
   uint32_t n_skeletons, lines;
-  uint64_t digits;                /* fields that have slots in some line */
-  uint32_t texts[LEADING];        /* different ones, TEXTS_MAX + 1: too many */
-  uint32_t *seen;                 /* LEADING sets of hashes */
+  uint64_t digits;                 /* fields that have slots in some line */
+  uint32_t texts[LEADING];         /* different ones, TEXTS_MAX + 1: too many */
+  uint32_t *seen;                  /* LEADING sets of hashes */
   const uint8_t *first[GROUP_MAX]; /* a line of each skeleton */
 } group;
 
@@ -319,8 +319,8 @@ typedef struct finder {
   splitter *s;
   group *groups[FIELDS_MAX + 1];
   line *l;
-  uint64_t *hashes;      /* of fields: skeleton by skeleton */
-  uint64_t *set;         /* of hashes of lines, 2 * GROUP_MAX */
+  uint64_t *hashes; /* of fields: skeleton by skeleton */
+  uint64_t *set;    /* of hashes of lines, 2 * GROUP_MAX */
   uint32_t lines;
 } finder;
 

@@ -49,7 +49,7 @@ typedef struct glyd_record_field {
   const uint8_t *text, *text_end;
   struct glyd_record_field *more; /* of a text column: the next one that shares its bytes */
   struct glyd_record_field *own;  /* of the last of them: the first */
-  const uint32_t *offset; /* of dictionary entries in text; offset[n] is the end of the last */
+  const uint32_t *offset;         /* of dictionary entries in text; offset[n] is the end of the last */
 } glyd_record_field;
 
 /* A column of slots. */

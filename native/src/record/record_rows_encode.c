@@ -70,6 +70,24 @@ static unsigned regularity(const uint8_t *in, uint32_t len, uint8_t separator, u
   return lines < 4 ? 0 : good * 256 / lines;
 }
 
+static int is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
+
+/* Is the first comma of most lines that of a time, as in 12:30:59,250? */
+static int has_comma_times(const uint8_t *in, uint32_t len) {
+  uint32_t lines = 0, times = 0;
+  int first = 1;
+  for (uint32_t i = 0; i + 1 < len; i++) {
+    if (in[i] == '\n') {
+      lines++;
+      first = 1;
+    } else if (in[i] == ',' && first) {
+      first = 0;
+      times += i > 3 && in[i - 3] == ':' && is_digit(in[i - 1]) && is_digit(in[i + 1]);
+    }
+  }
+  return times * 4 > lines * 3;
+}
+
 static uint32_t count_text(const uint8_t *in, uint32_t len, const char *text) {
   const uint32_t n = (uint32_t)strlen(text);
   uint32_t found = 0;
@@ -106,6 +124,7 @@ static unsigned detect_piece(const uint8_t *in, uint32_t len, uint8_t *separator
   for (unsigned k = 0; k < 5; k++) {
     unsigned columns;
     unsigned share = regularity(in, len, candidates[k], &columns);
+    if (candidates[k] == ',' && share > 0 && has_comma_times(in, len)) continue;
     if (share < (candidates[k] == ' ' ? 240u : 205u)) continue;
     share += columns > 2 ? 16 : 0;
     if (share > best) {
@@ -245,8 +264,6 @@ static int list_rows(const glyd_record_rows *rows, row_list *lists) {
   return 1;
 }
 
-static int is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
-
 /* Affixes stop where a number, a word or a date might begin. */
 static uint32_t common_prefix(const glyd_record_rows *rows, const uint32_t *sample, uint32_t n, uint32_t slot) {
   const glyd_record_span a = rows->fields[rows->first[sample[0]] + slot];
@@ -261,7 +278,7 @@ static uint32_t common_prefix(const glyd_record_rows *rows, const uint32_t *samp
     len = k;
   }
   for (uint32_t k = 0; k < len; k++)
-    if (is_digit(s[k])) len = k; /* what follows may be a date or a number */
+    if (is_digit(s[k])) len = k;          /* what follows may be a date or a number */
   for (uint32_t k = 0; k + 3 <= len; k++) /* so may be what a month begins */
     for (unsigned m = 0; m < 12; m++)
       if (memcmp(s + k, glyd_record_months + 3 * m, 3) == 0 && (k == 0 || s[k - 1] == ' ' || s[k - 1] == '"')) len = k;

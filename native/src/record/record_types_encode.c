@@ -442,8 +442,8 @@ void glyd_record_join_texts(glyd_record_source_table *t) {
       bytes += len;
       for (uint32_t q = 0; q < k; q++) {
         const glyd_record_span g = glyd_record_source_field(t, slot[q], r * step);
-        const uint32_t x = common_bytes(t->rows->in + g.at, g.len < JOIN_BYTES ? g.len : JOIN_BYTES,
-                                        t->rows->in + f.at, len);
+        const uint32_t x =
+            common_bytes(t->rows->in + g.at, g.len < JOIN_BYTES ? g.len : JOIN_BYTES, t->rows->in + f.at, len);
         if (x > best) best = x;
       }
       common += best;

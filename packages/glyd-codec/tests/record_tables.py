@@ -93,6 +93,38 @@ def log(n, seed=3):
     return "".join(out).encode()
 
 
+def people(n, seed=4):
+    """Rows in the order of their names, with large and long numbers, times finer than a column holds, and text
+    that comes up again in the row."""
+    rng = random.Random(seed)
+    names = sorted(f"{rng.choice(WORDS[2:4])}{rng.randrange(n):04}"[:40] for _ in range(n))
+    out = []
+    for i, name in enumerate(names):
+        city = rng.randbytes(4).hex() + "ville"
+        ip = ".".join(str(rng.randrange(256)) for _ in range(4))
+        moment = f"20{rng.randrange(10, 30)}-03-{1 + i % 28:02} 04:{i % 60:02}:09.{rng.randrange(10**6):06}"
+        digits = f"{rng.randrange(10**15, 10**16)},{rng.randrange(10**7)},{rng.randrange(10**9) / 1000:.3f}"
+        out.append(
+            f'"{name}";{city};{city} old town;{digits.replace(",", ";")};{ip};{moment};{rng.randrange(1 << 27)}\n'
+        )
+    return "".join(out).encode()
+
+
+def calls(n, seed=5):
+    """Lines whose level, thread and logger vary on their own, and a few that begin otherwise."""
+    rng = random.Random(seed)
+    out = []
+    for i in range(n):
+        head = f"2024-02-03 04:{i // 60 % 60:02}:{i % 60:02},{rng.randrange(1000):03} [{rng.choice(['main', 'io'])}"
+        head += f"-{rng.randrange(3)}] {rng.choice(['INFO', 'WARN', 'DEBUG'])} app.{rng.choice(['db', 'web'])}.Main - "
+        mac = "52:54:00:0a:" + ":".join(f"{rng.randrange(256):02x}" for _ in range(2))
+        tails = [f"took {rng.randrange(99) / 10} ms from {mac}", f"read {rng.randrange(99)} of {i}", "done"]
+        out.append(head + rng.choice(tails) + "\n")
+        if i % 97 == 5:
+            out.append(f"Error: no row {i}\n\tat app.db.Pool.get(Pool.java:{rng.randrange(99)})\n")
+    return "".join(out).encode()
+
+
 CLEAN = {
     "csv": table(3000),
     "tsv": table(3000, sep="\t"),
@@ -102,6 +134,8 @@ CLEAN = {
     "sql": statements(3000),
     "copy": dump(3000),
     "log": log(3000),
+    "people": people(2000),
+    "calls": calls(3000),
 }
 LINES = CLEAN["csv"].splitlines(keepends=True)
 
