@@ -26,6 +26,7 @@ typedef struct plan {
 
 typedef struct cutter {
   glyd_record_rows *rows;
+  glyd_record_row_list lists[GLYD_RECORD_TEMPLATES_MAX];
   uint8_t word[256]; /* letters and digits */
 } cutter;
 
@@ -170,10 +171,10 @@ static void choose_plan(const cutter *x, const sample *s, plan *q) {
   glyd_record_date date;
   int wide = 0;
   q->n = 0;
-  if (s->n < 32 || !hardly_repeats(x, s)) return;
+  if (s->n < 32) return;
   uint32_t bytes = 0;
   for (uint32_t i = 0; i < s->n; i++) bytes += s->value[i].len;
-  if (bytes < 7 * s->n) return;
+  if (bytes < 7 * s->n || !hardly_repeats(x, s)) return;
   const glyd_record_span value = s->value[s->n / 2];
   int found = 0;
   if (is_number(x, s, &wide))
@@ -194,15 +195,10 @@ typedef struct choice {
 static void take_sample(const cutter *x, uint32_t which, uint32_t slot, sample *s) {
   const glyd_record_rows *const rows = x->rows;
   /* some rows one after the other, where there are enough */
-  const uint32_t all = which == UINT32_MAX ? rows->n : rows->templates[which].rows;
-  uint32_t skip = all > 4 * SAMPLE ? all / 3 : 0;
+  const uint32_t all = which == UINT32_MAX ? rows->n : x->lists[which].n;
   s->n = 0;
-  for (uint32_t r = 0; r < rows->n && s->n < SAMPLE; r++) {
-    if (which != UINT32_MAX && rows->which[r] != which) continue;
-    if (skip > 0) {
-      skip--;
-      continue;
-    }
+  for (uint32_t i = all > 4 * SAMPLE ? all / 3 : 0; i < all && s->n < SAMPLE; i++) {
+    const uint32_t r = which == UINT32_MAX ? i : x->lists[which].row[i];
     s->value[s->n++] = rows->fields[rows->first[r] + slot];
   }
 }
@@ -301,7 +297,7 @@ int glyd_record_rows_cut(glyd_record_rows *rows, uint32_t shared) {
   const uint32_t T = rows->n_templates;
   choice *const choices = glyd_record_memory_get(rows->memory, T, sizeof *choices);
   sample *const s = glyd_record_memory_get(rows->memory, 1, sizeof *s);
-  if (!choices || !s) return 0;
+  if (!choices || !s || !glyd_record_rows_list(rows, x.lists)) return 0;
   uint32_t cut = 0;
   for (uint32_t t = 0; t < T; t++) {
     const uint32_t n = rows->templates[t].n_slots;

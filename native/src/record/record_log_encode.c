@@ -38,6 +38,7 @@ typedef struct splitter {
   uint8_t kind[256];
   skeleton *table;
   uint64_t cut[FIELDS_MAX + 1]; /* fields that are cut out whole, by the number of fields of the line */
+  uint32_t *taken;              /* of each line: 1 + skeleton + level << TABLE_LOG, 0: none yet */
 } splitter;
 
 static uint64_t mix(uint64_t h, const uint8_t *p, size_t n) {
@@ -70,6 +71,7 @@ static const uint8_t *skip_time(const splitter *s, const uint8_t *p) {
                 {"dddd/dd/dd dd:dd:dd", 19},
                 {"dd/aaa/dddd:dd:dd:dd", 20},
                 {"dd:dd:dd", 8}};
+  if (s->end - p < 8 || (p[2] != ':' && p[2] != '/' && p[4] != '-' && p[4] != '/')) return p;
   for (unsigned i = 0; i < sizeof shapes / sizeof *shapes; i++) {
     if (!has_shape(s, p, shapes[i].shape)) continue;
     p += shapes[i].len;
@@ -89,7 +91,8 @@ static const uint8_t *skip_identifier(const splitter *s, const uint8_t *p) {
     const char *shape; /* x: a hexadecimal digit */
     uint32_t len;
   } shapes[] = {{"xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", 36}, {"xx:xx:xx:xx:xx:xx", 17}};
-  for (unsigned i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+  if (s->end - p < 16) return p;
+  for (unsigned i = 0; i < sizeof shapes / sizeof *shapes && (p[8] == '-' || p[2] == ':'); i++) {
     const char *c = shapes[i].shape;
     const uint8_t *q = p;
     for (; *c && q < s->end; c++, q++)
@@ -456,20 +459,30 @@ static int find_fields(splitter *s, line *l) {
 
 /* ---- templates ---- */
 
+/* A line's skeleton, and the level that it was found on. */
+static skeleton *taken_by(const splitter *s, uint32_t i, unsigned *level) {
+  if (s->taken[i] == 0) return NULL;
+  *level = (s->taken[i] - 1) >> TABLE_LOG;
+  return &s->table[(s->taken[i] - 1) & ((1u << TABLE_LOG) - 1)];
+}
+
 /* Count the skeletons of lines that no template takes yet. */
 static void count_level(splitter *s, const uint8_t *in, unsigned level, line *l) {
-  for (const uint8_t *p = in; p < s->end; p = l->next) {
-    int taken = 0;
-    for (unsigned q = 0; q < level && !taken; q++) {
-      const skeleton *const k = walk(s, p, q, l) ? find(s, l->hash) : NULL;
-      taken = k && k->hash == l->hash && k->which != UINT32_MAX;
+  uint32_t i = 0;
+  for (const uint8_t *p = in; p < s->end; p = l->next, i++) {
+    unsigned before;
+    const skeleton *const of = taken_by(s, i, &before);
+    if (of && of->which != UINT32_MAX) {
+      l->next = (const uint8_t *)memchr(p, '\n', (size_t)(s->end - p)) + 1;
+      continue;
     }
-    if (taken || !walk(s, p, level, l)) continue;
+    if (!walk(s, p, level, l)) continue;
     skeleton *const k = find(s, l->hash);
     if (!k) continue;
     k->hash = l->hash;
     k->which = UINT32_MAX;
     k->count++;
+    s->taken[i] = 1 + (uint32_t)(k - s->table) + (level << TABLE_LOG);
   }
 }
 
@@ -519,12 +532,14 @@ static int same_literals(const glyd_record_rows *rows, const glyd_record_templat
 
 static int put_rows(splitter *s, line *l) {
   glyd_record_rows *const rows = s->rows;
-  for (const uint8_t *p = rows->in; p < s->end; p = l->next) {
+  uint32_t i = 0;
+  for (const uint8_t *p = rows->in; p < s->end; p = l->next, i++) {
     const uint32_t start = (uint32_t)(p - rows->in);
     uint32_t which = UINT32_MAX;
-    for (unsigned level = 0; level < LEVELS && which == UINT32_MAX; level++) {
-      const skeleton *const k = walk(s, p, level, l) ? find(s, l->hash) : NULL;
-      if (!k || k->hash != l->hash || k->which == UINT32_MAX) continue;
+    unsigned level;
+    const skeleton *const k = taken_by(s, i, &level);
+    l->next = (const uint8_t *)memchr(p, '\n', (size_t)(s->end - p)) + 1;
+    if (k && k->which != UINT32_MAX && walk(s, p, level, l)) {
       glyd_record_template *const t = &rows->templates[k->which];
       if (!t->literal && !set_literals(rows, t, p, l)) return 0;
       if (same_literals(rows, t, p, l)) which = k->which;
@@ -551,6 +566,9 @@ int glyd_record_split_log(glyd_record_rows *rows) {
   if (!s.table || !l) return 0;
   memset(s.table, 0, (sizeof *s.table) << TABLE_LOG);
   for (uint32_t i = 0; i < len; i++) lines += rows->in[i] == '\n';
+  s.taken = glyd_record_memory_get(rows->memory, lines, sizeof *s.taken);
+  if (!s.taken) return 0;
+  memset(s.taken, 0, lines * sizeof *s.taken);
   if (!find_fields(&s, l)) return 0;
   static const uint32_t most[LEVELS] = {160, 60, 30};
   for (unsigned level = 0; level < LEVELS; level++) {

@@ -245,19 +245,13 @@ static int drop_strangers(glyd_record_rows *rows) {
 
 /* ---- refining ---- */
 
-typedef struct row_list {
-  const uint32_t *row;
-  uint32_t n;
-} row_list;
-
-/* The rows of each template. */
-static int list_rows(const glyd_record_rows *rows, row_list *lists) {
+int glyd_record_rows_list(const glyd_record_rows *rows, glyd_record_row_list *lists) {
   uint32_t *const row = glyd_record_memory_get(rows->memory, rows->n, sizeof *row);
   uint32_t at[GLYD_RECORD_TEMPLATES_MAX + 1] = {0};
   if (!row) return 0;
   for (uint32_t r = 0; r < rows->n; r++) at[rows->which[r] + 1]++;
   for (uint32_t t = 0; t < rows->n_templates; t++) {
-    lists[t] = (row_list){row + at[t], at[t + 1]};
+    lists[t] = (glyd_record_row_list){row + at[t], at[t + 1]};
     at[t + 1] += at[t];
   }
   for (uint32_t r = 0; r < rows->n; r++) row[at[rows->which[r]]++] = r;
@@ -304,7 +298,8 @@ static uint32_t common_suffix(const glyd_record_rows *rows, const uint32_t *samp
   return len;
 }
 
-static uint32_t constant_len(const glyd_record_rows *rows, row_list list, uint32_t slot, glyd_record_span *value) {
+static uint32_t constant_len(const glyd_record_rows *rows, glyd_record_row_list list, uint32_t slot,
+                             glyd_record_span *value) {
   uint32_t found = 0;
   const uint8_t *p = NULL;
   for (uint32_t i = 0; i < list.n; i++) {
@@ -338,7 +333,7 @@ static int join(glyd_record_memory *memory, glyd_record_text_ref *to, const glyd
 #define REFINE_SAMPLE 512u
 
 /* Cut affixes off the slots of a template; rows that lack one are marked. */
-static int cut_affixes(glyd_record_rows *rows, uint32_t t, row_list list, uint8_t *drop) {
+static int cut_affixes(glyd_record_rows *rows, uint32_t t, glyd_record_row_list list, uint8_t *drop) {
   glyd_record_template *const tm = &rows->templates[t];
   uint32_t sample[REFINE_SAMPLE], n = 0;
   const uint32_t step = list.n / REFINE_SAMPLE + 1;
@@ -381,7 +376,7 @@ static int cut_affixes(glyd_record_rows *rows, uint32_t t, row_list list, uint8_
 }
 
 /* Slots that never vary become literal text; shared ones stay as they are. */
-static int cut_constants(glyd_record_rows *rows, uint32_t t, row_list list, uint32_t from) {
+static int cut_constants(glyd_record_rows *rows, uint32_t t, glyd_record_row_list list, uint32_t from) {
   glyd_record_template *const tm = &rows->templates[t];
   uint8_t constant[GLYD_RECORD_SLOTS_MAX] = {0};
   glyd_record_span value[GLYD_RECORD_SLOTS_MAX];
@@ -414,8 +409,8 @@ static int cut_constants(glyd_record_rows *rows, uint32_t t, row_list list, uint
 int glyd_record_rows_refine(glyd_record_rows *rows) {
   uint8_t *const drop = glyd_record_memory_get(rows->memory, rows->n, 1);
   if (!drop) return 0;
-  row_list lists[GLYD_RECORD_TEMPLATES_MAX];
-  if (!list_rows(rows, lists)) return 0;
+  glyd_record_row_list lists[GLYD_RECORD_TEMPLATES_MAX];
+  if (!glyd_record_rows_list(rows, lists)) return 0;
   memset(drop, 0, rows->n);
   for (uint32_t t = 0; t < rows->n_templates; t++)
     if (!cut_affixes(rows, t, lists[t], drop)) return 0;
@@ -443,7 +438,7 @@ int glyd_record_rows_refine(glyd_record_rows *rows) {
     if (!glyd_record_rows_escape(rows, rows->start[r], until - rows->start[r])) return 0;
   }
   rows->shared = count_shared(rows);
-  if (!list_rows(rows, lists)) return 0;
+  if (!glyd_record_rows_list(rows, lists)) return 0;
   for (uint32_t t = 0; t < rows->n_templates; t++)
     if (!cut_constants(rows, t, lists[t], rows->shared)) return 0;
   return 1;

@@ -101,6 +101,15 @@ int glyd_record_split_log(glyd_record_rows *rows);
  * (may be NULL) into escapes; templates are numbered anew. */
 int glyd_record_rows_reduce(glyd_record_rows *rows, const uint8_t *keep, const uint8_t *drop);
 
+/* The rows of a template. */
+typedef struct glyd_record_row_list {
+  const uint32_t *row;
+  uint32_t n;
+} glyd_record_row_list;
+
+/* Those of each template; lists: one for each. 0: no memory. */
+int glyd_record_rows_list(const glyd_record_rows *rows, glyd_record_row_list *lists);
+
 /* Cut slots whose values are made alike into a slot a part. shared: leading slots
  * that all templates have in common, and keep in common. 0: no memory. */
 int glyd_record_rows_cut(glyd_record_rows *rows, uint32_t shared);
