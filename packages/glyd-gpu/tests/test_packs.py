@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import glyd_codec
-from glyd_gpu import LAYOUTS, PackedMeta, concat_rows, slice_cols, slice_rows
+from glyd_gpu import LAYOUTS, PackedMeta, _oracle, concat_rows, slice_cols, slice_rows
 from glyd_gpu._matrices import KINDS, bits, gaussian, special
 
 ops = torch.ops.glyd
@@ -35,6 +35,18 @@ def test_rows(layout, kind):
     pack, meta = packed(weight, layout)
     for first, n in ((0, 510), (0, 64), (64, 128), (128, 382), (384, 126), (448, 62), (0, 448)):
         same(slice_rows(pack, meta, first, n), weight[first : first + n], layout)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("rows", "cols"), [(510, 700), (64, 1024), (125, 2048), (192, 1153)])
+def test_three_decoders_agree(layout, kind, rows, cols):
+    """The codec, tensor operations of torch, and the matrix itself; kernels are held to the codec in test_cuda.py."""
+    weight = KINDS[kind](rows, cols)
+    pack, meta = packed(weight, layout)
+    meta = meta.as_list()
+    assert torch.equal(bits(_oracle.unpack(pack, meta)), bits(weight))
+    assert torch.equal(bits(ops.unpack(pack, meta)), bits(weight))
 
 
 def test_a_piece_too_small_to_pay_is_valid():

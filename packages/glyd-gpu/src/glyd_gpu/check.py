@@ -3,8 +3,8 @@
 """Self-check of the operators: ``python -m glyd_gpu.check``.
 
 Every matrix of the list is packed in both layouts. Its pack must have the bytes
-of the codec's packer; unpacked, looked up by rows and in mode ``exact`` it must
-give every bit; in the other modes the product must be within rounding of a
+of the codec's packer; unpacked (by the kernels, and by tensor operations of torch alone), looked
+up by rows and in mode ``exact`` it must give every bit; in the other modes the product must be within rounding of a
 float64 reference, have the same bits at every run, and in mode ``invariant`` for
 any number of tokens. A line for each; the exit code is 1 when one fails.
 """
@@ -24,7 +24,7 @@ import torch.nn.functional as F  # noqa: N812
 
 import glyd_codec
 import glyd_gpu
-from glyd_gpu import _matrices, _routes
+from glyd_gpu import _matrices, _oracle, _routes
 from glyd_gpu._library import architectures, library_path
 from glyd_gpu._matrices import bits
 from glyd_gpu._ops import EXACT, FAST, INVARIANT
@@ -140,6 +140,7 @@ class Checker:
         yield line("pack", torch.equal(pack.cpu(), by_codec), note=f"{meta.bits_per_weight:.3f} bits a weight")
         pack = by_codec.to(self.device)
         yield line("unpack", same_bits(torch.ops.glyd.unpack(pack, known).cpu(), weight))
+        yield line("oracle", same_bits(_oracle.unpack(pack, known).cpu(), weight))
         verdict = torch.ops.glyd.check_pack(pack, known).tolist()
         yield line("check_pack", verdict[0] == 0, note=f"found {verdict}" if verdict[0] else "")
         ids = torch.cat([torch.randint(0, rows, (33,)), torch.tensor([0, rows - 1])]).to(self.device)
