@@ -218,6 +218,23 @@ def test_every_kind_of_route_by_force(layout, route, most, monkeypatch):
             assert torch.equal(bits(ops.linear(x, pack, meta, bias, FAST)), bits(y))
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("slots", [1, 8, 64])
+def test_products_with_one_expert_each(layout, slots):
+    weight = finite(special(8 * 192, 1000))
+    pack, meta = packed(weight, layout)
+    experts, x = torch.randint(0, 8, (slots,)), torch.randn(slots, 1000).to(torch.bfloat16)
+    torch.full((1 << 22,), float("nan"), device="cuda")  # freed: poison
+    y = ops.linear_experts(x.cuda(), experts.cuda(), pack, meta, 192)
+    for row, expert in enumerate(experts.tolist()):
+        mine = weight[expert * 192 : (expert + 1) * 192].cuda()
+        assert check.close(y[row : row + 1], x[row : row + 1].cuda(), mine, None)[1]
+    again = ops.linear_experts(x.cuda(), experts.cuda().int(), pack, meta, 192)
+    assert torch.equal(bits(again), bits(y))
+    one = ops.linear_experts(x[:1].cuda(), experts[:1].cuda(), pack, meta, 192)
+    assert torch.equal(bits(one[0]), bits(y[0]))
+
+
 def test_merged_layers_notice_writes_on_the_device():
     plain = torch.nn.ModuleDict({name: torch.nn.Linear(512, n) for name, n in zip("qkv", (256, 128, 128), strict=True)})
     plain = torch.nn.ModuleDict({f"{name}_proj": layer for name, layer in plain.items()}).cuda().to(torch.bfloat16)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import glyd_codec
 import glyd_gpu
-from glyd_gpu import EXACT, FAST, INVARIANT, LAYOUTS, PackedMeta
+from glyd_gpu import EXACT, FAST, INVARIANT, LAYOUTS, PackedMeta, check
 from glyd_gpu._matrices import KINDS, bits, gaussian, special
 
 ops = torch.ops.glyd
@@ -86,6 +86,27 @@ def test_embedding(layout, dtype):
     for bad in (-1, 1003):
         with pytest.raises(IndexError, match=r"rows 0 … 1002"):
             ops.embedding(torch.tensor([5, bad], dtype=dtype), pack, meta)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_products_with_one_expert_each(layout, dtype):
+    weight = gaussian(4 * 128, 300)
+    pack = ops.pack(weight, LAYOUTS[layout])
+    meta = PackedMeta.from_tensor(pack).as_list()
+    x = torch.randn(7, 300).to(torch.bfloat16)
+    experts = torch.tensor([3, 0, 0, 2, 3, 9, -1], dtype=dtype)  # what the stack does not have is its last or first
+    y = ops.linear_experts(x, experts, pack, meta, 128)
+    stack = weight.view(4, 128, 300)
+    for row, expert in enumerate([3, 0, 0, 2, 3, 3, 0]):
+        assert check.close(y[row : row + 1], x[row : row + 1], stack[expert], None)[1]
+    assert ops.linear_experts(x[:0], experts[:0], pack, meta, 128).shape == (0, 128)
+    torch.library.opcheck(ops.linear_experts.default, (x, experts, pack, meta, 128))
+    for wrong in (100, 192, 0):
+        with pytest.raises(glyd_gpu.ShapeError, match=r"whole blocks of 64"):
+            ops.linear_experts(x, experts, pack, meta, wrong)
+    with pytest.raises(glyd_gpu.ShapeError, match=r"\[slots\]"):
+        ops.linear_experts(x, experts[:3], pack, meta, 128)
 
 
 def test_gradients():

@@ -23,7 +23,7 @@ from glyd_gpu import _products, _routes
 from glyd_gpu._errors import CudaError, ParameterError, UnsupportedDeviceError
 from glyd_gpu._library import call, load
 from glyd_gpu._meta import LAYOUTS, PackedMeta
-from glyd_gpu._ops import EXACT, FAST, check_embedding, check_linear, check_pack, check_weight, library
+from glyd_gpu._ops import EXACT, FAST, check_embedding, check_experts, check_linear, check_pack, check_weight, library
 
 GENERIC_TOKENS = 64  # kTokensMax of linear_generic.cu
 OLDEST = (8, 0)  # mma.sync with bf16
@@ -145,6 +145,38 @@ def linear(
         return PRODUCTS[route.kernel](flat, pack, meta, bias, known, stream).view(shape)
 
 
+def linear_experts(
+    x: torch.Tensor, experts: torch.Tensor, pack: torch.Tensor, meta: Sequence[int], size: int
+) -> torch.Tensor:
+    """Return row s of x [slots, cols] times the matrix of expert ``experts[s]``, [slots, size]: nothing is decoded."""
+    check_experts(x, experts, pack, meta, size)
+    slots = x.shape[0]
+    out = torch.empty((slots, size), dtype=torch.bfloat16, device=x.device)
+    if not slots:
+        return out
+    x, experts = x.contiguous(), experts.contiguous()
+    with _launch(pack.device, meta) as (known, stream):
+        nbytes = load().glyd_gpu_linear_experts_workspace(slots, size, known)
+        if nbytes < 0:
+            raise CudaError(f"glyd_gpu_linear_experts: status {-nbytes}, for {slots} slots", found=nbytes)
+        workspace = torch.empty(nbytes, dtype=torch.uint8, device=x.device)
+        call(
+            "glyd_gpu_linear_experts",
+            out.data_ptr(),
+            x.data_ptr(),
+            experts.data_ptr(),
+            experts.element_size(),
+            slots,
+            size,
+            *_pack_args(pack),
+            known,
+            workspace.data_ptr(),
+            nbytes,
+            stream,
+        )
+    return out
+
+
 def embedding(ids: torch.Tensor, pack: torch.Tensor, meta: Sequence[int]) -> torch.Tensor:
     """Return rows of a packed table [..., cols] for ids [...]; only their tiles are read.
 
@@ -221,6 +253,7 @@ def pack(weight: torch.Tensor, layout: int) -> torch.Tensor:
 
 
 library.impl("linear", linear, "CUDA")
+library.impl("linear_experts", linear_experts, "CUDA")
 library.impl("unpack", unpack, "CUDA")
 library.impl("embedding", embedding, "CUDA")
 library.impl("check_pack", check_rules, "CUDA")

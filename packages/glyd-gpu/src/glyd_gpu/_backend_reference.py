@@ -18,7 +18,7 @@ import torch.nn.functional as F  # noqa: N812
 import glyd_codec
 from glyd_gpu._errors import CorruptDataError, ParameterError
 from glyd_gpu._meta import BLOCK_ROWS, LAYOUTS, PackedMeta
-from glyd_gpu._ops import check_embedding, check_linear, check_pack, check_weight, library
+from glyd_gpu._ops import check_embedding, check_experts, check_linear, check_pack, check_weight, library
 
 _NAMES: dict[int, Literal["tiered", "mma12"]] = {1: "mma12", 2: "tiered"}
 
@@ -64,6 +64,20 @@ def linear(
     if not x.numel():
         return x.new_zeros((*x.shape[:-1], meta[1]))
     return F.linear(x, unpack(pack, meta), bias)
+
+
+def linear_experts(
+    x: torch.Tensor, experts: torch.Tensor, pack: torch.Tensor, meta: Sequence[int], size: int
+) -> torch.Tensor:
+    """Return row s of x [slots, cols] times the matrix of expert ``experts[s]``, [slots, size]; each is decoded once."""
+    check_experts(x, experts, pack, meta, size)
+    data, known = _checked(pack, meta)
+    out = torch.empty((x.shape[0], size), dtype=torch.bfloat16)
+    kept = experts.clamp(0, known.rows // size - 1)
+    for expert in torch.unique(kept).tolist():
+        mine = kept == expert
+        out[mine] = F.linear(x[mine], _unpack_rows(data, known, expert * size, size))
+    return out
 
 
 def embedding(ids: torch.Tensor, pack: torch.Tensor, meta: Sequence[int]) -> torch.Tensor:
@@ -125,6 +139,7 @@ def pack(weight: torch.Tensor, layout: int) -> torch.Tensor:
 
 
 library.impl("linear", linear, "CPU")
+library.impl("linear_experts", linear_experts, "CPU")
 library.impl("unpack", unpack, "CPU")
 library.impl("embedding", embedding, "CPU")
 library.impl("check_pack", check_rules, "CPU")

@@ -13,7 +13,7 @@ from typing import Any
 
 from glyd_gpu._errors import CudaError, KernelsUnavailableError
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 PATH = Path(__file__).resolve().parent / "kernels" / "libglyd_gpu.so"
 VARIABLE = "GLYD_GPU_LIBRARY"
 
@@ -32,6 +32,24 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "glyd_gpu_linear_generic": (
         c_int,
         [c_void_p, c_void_p, c_uint64, c_void_p, c_void_p, c_uint64, Meta, c_void_p, c_uint64, c_void_p],
+    ),
+    "glyd_gpu_linear_experts_workspace": (c_int64, [c_uint64, c_int64, Meta]),
+    "glyd_gpu_linear_experts": (
+        c_int,
+        [
+            c_void_p,
+            c_void_p,
+            c_void_p,
+            c_int,
+            c_uint64,
+            c_int64,
+            c_void_p,
+            c_uint64,
+            Meta,
+            c_void_p,
+            c_uint64,
+            c_void_p,
+        ],
     ),
     "glyd_gpu_product_ring_workspace": (c_int64, [Config]),
     "glyd_gpu_product_ring_exceptions": (c_int64, [Meta, Config]),

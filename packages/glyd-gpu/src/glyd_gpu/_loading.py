@@ -18,7 +18,7 @@ from torch import nn
 import glyd_codec
 from glyd_gpu._checkpoint import read_sources
 from glyd_gpu._errors import ParameterError, UnsupportedDeviceError
-from glyd_gpu._merge import merge_modules, unmerge_modules
+from glyd_gpu._merge import join_experts, merge_modules, unmerge_modules
 from glyd_gpu._meta import LAYOUTS
 from glyd_gpu._reading import FileTensor, Reader, local_files
 from glyd_gpu.modules import PackedModule, restore, set_exact
@@ -55,7 +55,8 @@ def from_pretrained(
     exact
         Decode each layer and multiply as torch does: logits have the bits of the bf16 model's.
     merge
-        On CUDA, run q, k, v and gate, up as one product each; not with ``exact``.
+        On CUDA, run q, k, v and gate, up as one product each, and few tokens with the packs of their
+        experts; not with ``exact``.
     compile
         Let ``generate`` compile the model on CUDA, with a static cache; ``GLYD_COMPILE=0`` turns it off.
     verify
@@ -120,6 +121,7 @@ def from_pretrained(
     set_exact(model, exact)
     if merge and not exact and {p.device.type for p in model.parameters()} <= MERGED_DEVICES:
         merge_modules(model)
+        join_experts(model)
     if compile and os.environ.get("GLYD_COMPILE") != "0" and _is_cuda(model) and model.can_generate():
         model.generation_config.cache_implementation = "static"
     return model

@@ -20,7 +20,7 @@ from torch import nn
 from glyd_gpu._meta import BLOCK_ROWS, PackedMeta
 from glyd_gpu._packs import concat_rows, slice_rows
 from glyd_gpu._tensors import SUFFIX, PackedTensor, Piece
-from glyd_gpu.modules import PackedLinear, PackedModule
+from glyd_gpu.modules import PackedExperts, PackedLinear, PackedModule
 
 GROUPS = (("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj"))
 
@@ -135,6 +135,42 @@ def _new_merged() -> MergedLinear:
     return MergedLinear.__new__(MergedLinear)
 
 
+def join_experts(model: nn.Module) -> int:
+    """Make one pack of each stack of experts that its checkpoint stores one by one; return how many.
+
+    Only a stack in one pack can be multiplied with by numbers of experts that are on the device. The parts are cut
+    out again when the model is saved: cut and joined packs are those that packing gives.
+    """
+    n = 0
+    for module in model.modules():
+        for name in type(module).glyd_names if isinstance(module, PackedExperts) else ():
+            tensor, data = module.glyd_tensors[name], module.packed_data(name)
+            metas = [PackedMeta.from_list(piece.meta) for piece in tensor.pieces if piece.meta is not None]
+            whole = len(metas) == len(tensor.pieces) > 1 and not any(meta.rows % BLOCK_ROWS for meta in metas)
+            if not whole or len({meta.layout for meta in metas}) > 1 or data.device.type == "meta":
+                continue
+            parts = [data.narrow(0, piece.offset, piece.nbytes) for piece in tensor.pieces]
+            joined, meta = concat_rows(list(zip(parts, metas, strict=True)))
+            module.__dict__.setdefault("glyd_parts", {})[name] = tensor
+            piece = Piece(0, meta.nbytes, tuple(meta.as_list()), meta.rows, "", tensor.shape)
+            module.glyd_tensors[name] = PackedTensor(tensor.shape, (piece,))
+            module._parameters[name + SUFFIX] = nn.Parameter(joined, requires_grad=False)
+            n += 1
+    return n
+
+
+def _cut(module: PackedModule, name: str, tensor: PackedTensor) -> torch.Tensor:
+    """Return the bytes of a joined stack as its checkpoint has them."""
+    data, (piece,) = module.packed_data(name), module.glyd_tensors[name].pieces
+    whole, first = PackedMeta.from_list(piece.meta or ()), 0
+    out = torch.zeros(tensor.nbytes, dtype=torch.uint8, device=data.device)
+    for part in tensor.pieces:
+        cut, _ = slice_rows(data, whole, first, part.rows)
+        out.narrow(0, part.offset, part.nbytes).copy_(cut)
+        first += part.rows
+    return out
+
+
 def merge_modules(model: nn.Module) -> int:
     """Merge what can be merged in a model; return the number of groups."""
     if getattr(getattr(model, "config", None), "is_encoder_decoder", False):
@@ -207,4 +243,7 @@ def unmerged_tensors(module: PackedModule, name: str) -> tuple[PackedTensor, tor
     if isinstance(module, MergedLinear):
         data, tensor = module.own_data()
         return tensor, data
+    parts = module.__dict__.get("glyd_parts", {}).get(name)
+    if parts is not None:
+        return parts, _cut(module, name, parts)
     return module.packed_tensor(name), module.packed_data(name)

@@ -17,6 +17,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from glyd_gpu._errors import ShapeError
+from glyd_gpu._meta import BLOCK_ROWS
 
 FAST, EXACT, INVARIANT = 0, 1, 2
 MODES = {"fast": FAST, "exact": EXACT, "invariant": INVARIANT}
@@ -24,6 +25,10 @@ MODES = {"fast": FAST, "exact": EXACT, "invariant": INVARIANT}
 library = torch.library.Library("glyd", "DEF")
 library.define(
     "linear(Tensor x, Tensor pack, int[] meta, Tensor? bias, int mode) -> Tensor", tags=(torch.Tag.pt2_compliant_tag,)
+)
+library.define(
+    "linear_experts(Tensor x, Tensor experts, Tensor pack, int[] meta, int size) -> Tensor",
+    tags=(torch.Tag.pt2_compliant_tag,),
 )
 library.define("unpack(Tensor pack, int[] meta) -> Tensor", tags=(torch.Tag.pt2_compliant_tag,))
 library.define("embedding(Tensor ids, Tensor pack, int[] meta) -> Tensor", tags=(torch.Tag.pt2_compliant_tag,))
@@ -87,6 +92,28 @@ def check_linear(
         raise ShapeError(f"mode is {mode}; there are {', '.join(f'{v} ({k})' for k, v in MODES.items())}")
 
 
+def check_experts(x: torch.Tensor, experts: torch.Tensor, pack: torch.Tensor, meta: Sequence[int], size: int) -> None:
+    """Check types, shapes and devices of the arguments of ``linear_experts``.
+
+    Raises
+    ------
+    ShapeError
+        With what was expected and found.
+    """
+    check_linear(x, pack, meta, None, FAST)
+    if x.dim() != 2 or tuple(experts.shape) != (x.shape[0],) or experts.dtype not in {torch.int32, torch.int64}:
+        raise ShapeError(
+            f"x is {tuple(x.shape)} and experts {tuple(experts.shape)} of {experts.dtype}, not [slots, cols] and [slots] "
+            "of torch.int32 or torch.int64"
+        )
+    if experts.device != pack.device:
+        raise ShapeError(f"experts are on {experts.device}, the pack on {pack.device}")
+    if size < 1 or size % BLOCK_ROWS or meta[1] % size:
+        raise ShapeError(
+            f"experts of {size} rows: they must be whole blocks of {BLOCK_ROWS}, and divide {meta[1]} rows"
+        )
+
+
 def check_embedding(ids: torch.Tensor, pack: torch.Tensor, meta: Sequence[int]) -> None:
     """Check types and devices of the arguments of ``embedding``.
 
@@ -122,6 +149,13 @@ def _fake_linear(
 ) -> torch.Tensor:
     check_linear(x, pack, meta, bias, mode)
     return x.new_empty((*x.shape[:-1], meta[1]))
+
+
+def _fake_linear_experts(
+    x: torch.Tensor, experts: torch.Tensor, pack: torch.Tensor, meta: Sequence[int], size: int
+) -> torch.Tensor:
+    check_experts(x, experts, pack, meta, size)
+    return x.new_empty((x.shape[0], size))
 
 
 def _fake_unpack(pack: torch.Tensor, meta: Sequence[int]) -> torch.Tensor:
@@ -161,6 +195,7 @@ def _fake_embedding_held(ids: torch.Tensor, pack: torch.Tensor, held: torch.Tens
 torch.library.register_fake("glyd::linear_held", _fake_linear_held, lib=library)
 torch.library.register_fake("glyd::embedding_held", _fake_embedding_held, lib=library)
 torch.library.register_fake("glyd::linear", _fake_linear, lib=library)
+torch.library.register_fake("glyd::linear_experts", _fake_linear_experts, lib=library)
 torch.library.register_fake("glyd::unpack", _fake_unpack, lib=library)
 torch.library.register_fake("glyd::embedding", _fake_embedding, lib=library)
 torch.library.register_fake("glyd::check_pack", _fake_check_pack, lib=library)

@@ -49,7 +49,9 @@ def unpack(pack: torch.Tensor, meta: Sequence[int]) -> torch.Tensor:
 
 def _field(data: torch.Tensor, at: int, nbytes: int) -> torch.Tensor:
     """Return a little-endian number from the bytes at the end of every row."""
-    return sum((data[..., at + i].long() << (8 * i) for i in range(nbytes)), start=torch.zeros_like(data[..., 0]).long())
+    return sum(
+        (data[..., at + i].long() << (8 * i) for i in range(nbytes)), start=torch.zeros_like(data[..., 0]).long()
+    )
 
 
 def _numbers(pack: torch.Tensor, at: int, n: int, nbytes: int) -> torch.Tensor:
@@ -94,7 +96,9 @@ def _tiered(pack: torch.Tensor, known: PackedMeta, headers: torch.Tensor, tiles:
     number = goes_on.long().cumsum(-1) - 1
     digits = data[(digits_at + number.clamp(0) // 4).clamp(max=last)] >> (2 * (number % 4)) & 3
     rare = goes_on & (digits == 3)
-    number = rare.long().cumsum(-1) - 1 + (goes_on.sum(-1, keepdim=True) + 1) // 2  # units of 4 bits from the first digit
+    number = (
+        rare.long().cumsum(-1) - 1 + (goes_on.sum(-1, keepdim=True) + 1) // 2
+    )  # units of 4 bits from the first digit
     thirds = data[(digits_at + number.clamp(0) // 2).clamp(max=last)] >> (4 * (number % 2)) & 15
     tables = [torch.tensor([*t, *[0] * (16 - len(t))], device=pack.device) for t in (_TIER2, _TIER3)]
     distance = torch.where(goes_on, torch.where(rare, tables[1][thirds], tables[0][digits]), codes)

@@ -21,9 +21,13 @@ import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
 from glyd_gpu._errors import ParameterError, ReadOnlyWeightError, ShapeError
+from glyd_gpu._meta import BLOCK_ROWS
 from glyd_gpu._ops import EXACT, FAST
 from glyd_gpu._tensors import SUFFIX, PackedTensor, decode, reread
 from glyd_gpu._view import PackedView
+
+GROUPED_DEVICES = {"cuda"}  # on the CPU nothing is won over decoding the experts that are asked for
+GROUPED_SLOTS = 64  # pairs of token and expert: more read each expert too often
 
 
 class _Scratch(threading.local):
@@ -165,6 +169,7 @@ class PackedModule(nn.Module):
     def forget(self) -> None:
         """Drop what only packed modules have."""
         del self.__dict__["glyd_tensors"], self.__dict__["glyd_mode"]
+        self.__dict__.pop("glyd_parts", None)
 
     def extra_repr(self) -> str:
         """Say what is packed, how."""
@@ -203,13 +208,16 @@ class PackedEmbedding(PackedModule, nn.Embedding):
 class PackedExperts(PackedModule):
     """Any other module: its own code runs over weights that are decoded for the call.
 
-    Of the experts of a layer only those that tokens were sent to are decoded,
-    where the module uses one of the implementations of transformers, which
-    touch no others; the rest of the decoded tensor is left as memory was.
+    Few tokens on a GPU are multiplied with the packs of their experts, nothing
+    decoded. Else, of the experts of a layer only those that tokens were sent to
+    are decoded, where the module uses one of the implementations of transformers,
+    which touch no others; the rest of the decoded tensor is left as memory was.
     """
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Decode, then do what the module does."""
+        """Multiply with packs where that can be; else decode, then do what the module does."""
+        if len(args) == 3 and not kwargs and self._is_grouped(*args):
+            return self._grouped(*args)
         if torch.compiler.is_compiling():
             return super().forward(*args, **kwargs)
         hits = self._hits(args, kwargs)
@@ -221,11 +229,46 @@ class PackedExperts(PackedModule):
             for key in mine:
                 _scratch.values.pop(key, None)
 
+    def _is_grouped(self, x: Any, experts: Any, weights: Any) -> bool:
+        """Say whether a call is one of few tokens, and the module what `_grouped` computes."""
+        if type(self).glyd_names != ("down_proj", "gate_up_proj") or self.glyd_mode != FAST:
+            return False
+        if not all(isinstance(value, torch.Tensor) for value in (x, experts, weights)):
+            return False
+        if x.device.type not in GROUPED_DEVICES or x.dtype != torch.bfloat16 or experts.dim() != 2:
+            return False
+        if not 0 < experts.numel() <= GROUPED_SLOTS or (torch.is_grad_enabled() and x.requires_grad):
+            return False
+        # set by the decorator of transformers' interface of experts
+        traits = [getattr(self, name, None) for name in ("has_gate", "has_bias", "is_transposed")]
+        tensors = self.glyd_tensors.values()
+        return (
+            traits == [True, False, False]
+            and hasattr(self, "_apply_gate")
+            and all(len(t.pieces) == 1 and t.pieces[0].meta and t.shape[1] % BLOCK_ROWS == 0 for t in tensors)
+        )
+
+    def _grouped(self, x: torch.Tensor, experts: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+        """Return the sum over the experts of each token, with products of one expert and one token each."""
+        n, each = experts.shape
+        slots = experts.reshape(-1)
+        y = self._apply_gate(self._expert_products("gate_up_proj", x.repeat_interleave(each, dim=0), slots))
+        y = self._expert_products("down_proj", y, slots) * weights.reshape(-1, 1)
+        return y.view(n, each, -1).sum(dim=1).to(x.dtype)
+
+    def _expert_products(self, name: str, x: torch.Tensor, slots: torch.Tensor) -> torch.Tensor:
+        tensor, data = self.glyd_tensors[name], self.packed_data(name)
+        values = list(tensor.pieces[0].meta or ())
+        y: torch.Tensor = torch.ops.glyd.linear_experts(x, slots, data, values, tensor.shape[1])
+        return y
+
     def _hits(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[int] | None:
         """Return the experts that a call needs, or None for all."""
         config = getattr(self, "config", None)
         if getattr(config, "_experts_implementation", None) not in {"eager", "grouped_mm", "batched_mm"}:
             return None
+        if torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
+            return None  # which experts they are is known on the device only
         if not hasattr(self, "is_transposed"):  # set by the decorator of transformers' interface of experts
             return None
         ids = [

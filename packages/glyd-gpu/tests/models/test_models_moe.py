@@ -5,11 +5,14 @@
 import json
 
 import pytest
+import safetensors.torch
 import torch
+import transformers
 from transformers import AutoModelForCausalLM
 
 import glyd_codec
 import glyd_gpu
+from glyd_gpu import modules
 from glyd_gpu.modules import PackedExperts
 
 MOE = ("qwen3-moe", "mixtral", "gpt-oss")
@@ -76,6 +79,44 @@ def test_one_token_needs_two_experts(made, implementation, monkeypatch):
     with torch.no_grad():
         assert torch.equal(model(ids).logits, reference(ids).logits)
     assert [len(found) for found in hits] == [2, 2]
+
+
+GROUPED = {
+    "hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 512,
+    "moe_intermediate_size": 192, "num_experts": 8, "num_experts_per_tok": 2, "intermediate_size": 256,
+}  # fmt: skip
+
+
+def test_few_tokens_multiply_with_the_packs_of_their_experts(tmp_path, monkeypatch):
+    """Stored one by one, joined when loaded; the same as decoding them; saved as they were."""
+    torch.manual_seed(5)
+    plain = AutoModelForCausalLM.from_config(transformers.Qwen3MoeConfig(**GROUPED)).to(torch.bfloat16)
+    plain.save_pretrained(tmp_path / "plain")
+    glyd_codec.pack_model(tmp_path / "plain", tmp_path / "packed", "mma12")
+    decoded = glyd_gpu.from_pretrained(tmp_path / "packed", device="cpu", merge=False)
+    monkeypatch.setattr(modules, "GROUPED_DEVICES", {"cpu"})
+    model = glyd_gpu.from_pretrained(tmp_path / "packed", device="cpu")
+    experts = model.model.layers[1].mlp.experts
+    assert len(experts.glyd_tensors["gate_up_proj"].pieces) == 1
+    assert len(decoded.model.layers[1].mlp.experts.glyd_tensors["gate_up_proj"].pieces) == 16
+    calls = []
+    grouped = PackedExperts._grouped
+    monkeypatch.setattr(PackedExperts, "_grouped", lambda *args: calls.append(1) or grouped(*args))
+    for shape, n in (((1, 1), 2), ((3, 5), 2), ((5, 9), 0)):
+        ids = torch.randint(0, 500, shape)
+        calls.clear()
+        with torch.no_grad():
+            mine, theirs = model(ids).logits.float(), decoded(ids).logits.float()
+        assert len(calls) == n, shape  # beyond 64 pairs of token and expert they are decoded
+        assert (mine - theirs).norm() / theirs.norm() < 2e-2
+    model.save_pretrained(tmp_path / "again")
+    again = safetensors.torch.load_file(tmp_path / "again" / "model.safetensors")
+    first = safetensors.torch.load_file(tmp_path / "packed" / "model.safetensors")
+    assert again.keys() == first.keys()
+    assert all(torch.equal(again[key], value) for key, value in first.items())
+    whole, plain = glyd_gpu.dequantize(model), AutoModelForCausalLM.from_pretrained(tmp_path / "plain")
+    with torch.no_grad():
+        assert torch.equal(whole(ids).logits, plain(ids).logits)
 
 
 def test_an_expert_that_does_not_pay(checkpoint, tmp_path):

@@ -16,7 +16,7 @@
 
 #include <stdint.h>
 
-#define GLYD_GPU_ABI_VERSION 1
+#define GLYD_GPU_ABI_VERSION 2
 
 #define GLYD_GPU_API extern "C" __attribute__((visibility("default")))
 
@@ -50,6 +50,14 @@ GLYD_GPU_API int64_t glyd_gpu_linear_generic_workspace(uint64_t tokens, const in
 GLYD_GPU_API int glyd_gpu_linear_generic(void *y, const void *x, uint64_t tokens, const void *bias, const void *pack,
                                          uint64_t pack_nbytes, const int64_t *meta, void *workspace,
                                          uint64_t workspace_nbytes, void *stream);
+
+/* y [slots, size] = row s of x [slots, cols] · the matrix of expert experts[s], for a stack of matrices of `size` rows
+ * each (a multiple of 64). experts: device memory [slots], of 4 or 8 bytes each; an expert that the stack does not have
+ * counts as its first or last. slots: up to 65535. workspace as above, of glyd_gpu_linear_experts_workspace bytes. */
+GLYD_GPU_API int64_t glyd_gpu_linear_experts_workspace(uint64_t slots, int64_t size, const int64_t *meta);
+GLYD_GPU_API int glyd_gpu_linear_experts(void *y, const void *x, const void *experts, int id_nbytes, uint64_t slots,
+                                         int64_t size, const void *pack, uint64_t pack_nbytes, const int64_t *meta,
+                                         void *workspace, uint64_t workspace_nbytes, void *stream);
 
 /* Plan a pack of weights [rows, cols] bf16; of meta, layout, rows and cols are read. plan: device memory of
  * glyd_gpu_plan_nbytes bytes at a multiple of 128; exc_index: u32 [row blocks][tiles + 1]; totals: u64 [4], escape
