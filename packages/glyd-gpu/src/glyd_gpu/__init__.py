@@ -17,6 +17,7 @@ from glyd_gpu._errors import (
     GpuError,
     KernelsUnavailableError,
     ReadOnlyWeightError,
+    RoundingWarning,
     ShapeError,
     UnsupportedDeviceError,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "PackedMeta",
     "ReadOnlyWeightError",
     "Report",
+    "RoundingWarning",
     "ShapeError",
     "UnsupportedDeviceError",
     "__version__",

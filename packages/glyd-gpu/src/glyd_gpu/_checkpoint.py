@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from glyd_codec import FormatError
-from glyd_gpu._errors import ParameterError
+from glyd_gpu._errors import ParameterError, RoundingWarning
 from glyd_gpu._meta import LAYOUTS, PackedMeta
 from glyd_gpu._tensors import SUFFIX
 
@@ -178,6 +179,7 @@ def check_dtypes(sources: Iterable[Source]) -> None:
             "use the bf16 checkpoint that it was made from"
         )
     if "BF16" in kinds:
+        warn_of_rounding(matrices)
         return
     if "F16" in kinds:
         example = next(s for s in matrices if s.dtype == "F16")
@@ -196,8 +198,33 @@ def check_dtypes(sources: Iterable[Source]) -> None:
             _check_is_bf16(source)
 
 
+def warn_of_rounding(sources: Iterable[Source]) -> None:
+    """Warn of fp32 matrices that a bf16 model rounds: transformers does so with ``dtype=torch.bfloat16``, unsaid."""
+    for source in sources:
+        if source.dtype == "F32" and len(source.shape) >= 2:
+            value = _not_bf16(source)
+            if value is not None:
+                warnings.warn(
+                    f"{source.path}: {source.key} is fp32 beside bf16 matrices, and is rounded to bf16, which does not have "
+                    f"all of its values ({value!r}): as transformers loads it with dtype=torch.bfloat16",
+                    RoundingWarning,
+                    stacklevel=2,
+                )
+
+
 def _check_is_bf16(source: Source) -> None:
-    """Refuse fp32 values that bf16 does not have: those with a low half that is not zero."""
+    """Refuse fp32 values that bf16 does not have."""
+    value = _not_bf16(source)
+    if value is not None:
+        raise ParameterError(
+            f"{source.path}: {source.key} is fp32 and has values that bf16 does not have ({value!r}). glyd packs "
+            "bf16 weights: use a bf16 checkpoint, or convert and accept the rounding: "
+            "model.to(torch.bfloat16).save_pretrained(...)"
+        )
+
+
+def _not_bf16(source: Source) -> Any:
+    """Return the first fp32 value that bf16 does not have, one with a low half that is not zero; None: there is none."""
     left, at = source.nbytes, source.offset
     with open(source.path, "rb") as file:
         while left:
@@ -206,11 +233,7 @@ def _check_is_bf16(source: Source) -> None:
                 raise FormatError(f"{source.path}: {source.key} is cut short")
             wrong = np.flatnonzero(words & 0xFFFF)
             if wrong.size:
-                value = words[wrong[0] : wrong[0] + 1].view("<f4")[0]
-                raise ParameterError(
-                    f"{source.path}: {source.key} is fp32 and has values that bf16 does not have ({value!r}). glyd packs "
-                    "bf16 weights: use a bf16 checkpoint, or convert and accept the rounding: "
-                    "model.to(torch.bfloat16).save_pretrained(...)"
-                )
+                return words[wrong[0] : wrong[0] + 1].view("<f4")[0]
             left -= words.nbytes
             at += words.nbytes
+    return None

@@ -13,6 +13,7 @@ __all__ = [
     "KernelsUnavailableError",
     "ParameterError",
     "ReadOnlyWeightError",
+    "RoundingWarning",
     "ShapeError",
     "UnsupportedDeviceError",
     "UnsupportedVersionError",
@@ -37,6 +38,10 @@ class CudaError(GpuError):
 
 class ShapeError(GpuError, ValueError):
     """Shape, type or device of a tensor is not what an operator takes."""
+
+
+class RoundingWarning(UserWarning):
+    """A tensor of the checkpoint loses bits as the model is loaded: only where transformers does the same."""
 
 
 class ReadOnlyWeightError(GpuError):

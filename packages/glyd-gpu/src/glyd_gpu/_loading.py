@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 import glyd_codec
+from glyd_gpu import _captured
 from glyd_gpu._checkpoint import read_sources
 from glyd_gpu._errors import ParameterError, UnsupportedDeviceError
 from glyd_gpu._merge import join_experts, merge_modules, unmerge_modules
@@ -25,6 +26,7 @@ from glyd_gpu.modules import PackedModule, restore, set_exact
 
 _FROM_HUB = ("cache_dir", "force_download", "local_files_only", "revision", "subfolder", "token", "trust_remote_code")
 MERGED_DEVICES = {"cuda"}  # on the CPU nothing is won, and packs that lie in the page cache would be copied
+COMPILED = (2, 13)  # torch from which on transformers' compiled decoding is used
 _SPEED_SHARE = 0.75  # of a device's free memory: where mma12 fits into it, its speed is worth 11% more bytes
 
 
@@ -58,7 +60,8 @@ def from_pretrained(
         On CUDA, run q, k, v and gate, up as one product each, and few tokens with the packs of their
         experts; not with ``exact``.
     compile
-        Let ``generate`` compile the model on CUDA, with a static cache; ``GLYD_COMPILE=0`` turns it off.
+        Let ``generate`` run from CUDA graphs on CUDA, with a static cache: those of transformers' compiled code from
+        PyTorch 2.13 on, before that our own, for which nothing is compiled. ``GLYD_COMPILE=0`` turns it off.
     verify
         Check every byte of a packed directory first.
     kv_cache
@@ -123,7 +126,10 @@ def from_pretrained(
         merge_modules(model)
         join_experts(model)
     if compile and os.environ.get("GLYD_COMPILE") != "0" and _is_cuda(model) and model.can_generate():
-        model.generation_config.cache_implementation = "static"
+        if _torch_version() < COMPILED:
+            _captured.install(model)
+        else:
+            model.generation_config.cache_implementation = "static"
     return model
 
 
@@ -178,6 +184,10 @@ def _device(device: str | int | torch.device | None) -> torch.device:
 
 def _is_cuda(model: Any) -> bool:
     return all(parameter.device.type == "cuda" for parameter in model.parameters())
+
+
+def _torch_version() -> tuple[int, ...]:
+    return tuple(int(part) for part in torch.__version__.split(".")[:2])
 
 
 def _layout_of(found: Any) -> str:

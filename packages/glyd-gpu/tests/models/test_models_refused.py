@@ -4,6 +4,7 @@
 
 import json
 import shutil
+import warnings
 
 import pytest
 import torch
@@ -46,6 +47,27 @@ def test_directory_of_fp32(checkpoint, tmp_path):
     model = glyd_gpu.from_pretrained(tmp_path / "packed", device="cpu")
     assert torch.equal(made.compute(model), expected)
     assert glyd_gpu.report(model).plain["model.layers.0.mlp.up_proj.weight"] == "float32, not bf16"
+
+
+def test_an_fp32_head_beside_bf16_is_not_rounded_in_silence(checkpoint, tmp_path):
+    def change(model):
+        model.lm_head.to(torch.float32)
+        model.lm_head.weight.data[3, 5] = 1 / 3
+
+    made = checkpoint("qwen3-untied")
+    path = saved(made, tmp_path / "mixed", change)
+    assert read_sources([str(path / "model.safetensors")])["lm_head.weight"].dtype == "F32"
+    glyd.pack_model(path, tmp_path / "packed")
+    expected = made.compute(AutoModelForCausalLM.from_pretrained(path, dtype=torch.bfloat16))
+    words = r"lm_head\.weight is fp32 beside bf16 matrices, and is rounded to bf16.*0\.333"
+    for found in (path, tmp_path / "packed"):
+        with pytest.warns(glyd_gpu.RoundingWarning, match=words):
+            model = glyd_gpu.from_pretrained(found, device="cpu", exact=True)
+        assert torch.equal(made.compute(model), expected)
+    exact = saved(made, tmp_path / "exact", lambda model: model.lm_head.to(torch.float32))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", glyd_gpu.RoundingWarning)
+        glyd_gpu.from_pretrained(exact, device="cpu")
 
 
 def test_fp32(checkpoint, tmp_path):

@@ -16,7 +16,7 @@ from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING, AUTO_
 from transformers.quantizers.base import HfQuantizer
 from transformers.utils.quantization_config import QuantizationConfigMixin
 
-from glyd_gpu._checkpoint import Source, check_dtypes, read_sources
+from glyd_gpu._checkpoint import Source, check_dtypes, read_sources, warn_of_rounding
 from glyd_gpu._errors import ParameterError, UnsupportedVersionError
 from glyd_gpu._meta import LAYOUTS
 from glyd_gpu._plan import Plan, make_plan, prepare
@@ -134,6 +134,8 @@ class GlydQuantizer(HfQuantizer):
         if not self.pre_quantized:
             check_dtypes(sources.values())
             layout = self.quantization_config.layout
+        elif model.dtype == torch.bfloat16:
+            warn_of_rounding(sources.values())
         packed = next((source for source in sources.values() if source.meta), None)
         if packed is not None and self._asked not in {None, torch.bfloat16}:
             raise ParameterError(
