@@ -10,9 +10,12 @@ is the limit then, not the copy from mapped to pageable to device memory.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import torch
@@ -21,6 +24,7 @@ from glyd_codec import FormatError, TruncatedError
 from glyd_gpu._checkpoint import Source
 from glyd_gpu._errors import ParameterError
 
+_THREADS = 4  # as transformers has; more are no faster from the page cache
 PIECE = 16 << 20  # of a file at a time: long enough for the bus, short enough to start early
 
 _TYPES = {
@@ -83,6 +87,35 @@ def _fill(fd: int, path: str, offset: int, out: torch.Tensor) -> None:
             end = offset + len(view)
             raise TruncatedError(f"{path}: ends at byte {offset + done}, not {end}", expected=end, found=offset + done)
         done += n
+
+
+class ParallelReads:
+    """Reads packs to a device, a few at a time: what transformers' loader would copy through memory of its own.
+
+    Parameters
+    ----------
+    sources
+        The tensors of the checkpoint by their names in the files.
+    device
+        Where packs go.
+    """
+
+    def __init__(self, sources: Mapping[str, Source], device: torch.device) -> None:
+        self._sources = sources
+        self._reader = Reader(device)
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="glyd-read")
+
+    def instead(self, key: str, future: Future[Any] | Callable[[], Any]) -> Any:
+        """Return a read of a pack in place of one that has not started; else that one."""
+        source = self._sources[key]
+        if source.meta is None or (isinstance(future, Future) and not future.cancel()):
+            return future
+        read = functools.partial(self._reader.read, source.path, source.offset, source.nbytes)
+        return self._pool.submit(read) if isinstance(future, Future) else read
+
+    def close(self) -> None:
+        """Let the threads end."""
+        self._pool.shutdown(wait=False)
 
 
 class FileTensor:

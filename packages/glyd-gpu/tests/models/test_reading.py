@@ -15,6 +15,7 @@ import glyd_codec
 import glyd_gpu
 from glyd_gpu import _loading, _reading
 from glyd_gpu._checkpoint import read_sources
+from glyd_gpu.integrations import transformers as integration
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 
@@ -54,6 +55,26 @@ def test_models(checkpoint, name, device):
     if device == "cpu":
         glyd_gpu.set_exact(model, True)
         assert torch.equal(made.compute(model), made.logits)
+
+
+@pytest.mark.parametrize("name", ["qwen3-tied", "qwen3-moe", "gpt-oss"])
+@pytest.mark.parametrize("threads", [True, False])
+def test_transformers_own_loading(checkpoint, name, threads, monkeypatch):
+    """Packs are read by our reader in place of reads that have not started; without threads all of them."""
+    made = checkpoint(name)
+    usual = AutoModelForCausalLM.from_pretrained(made.packed)
+    monkeypatch.setattr(integration, "READ_DEVICES", {"cpu"})
+    if not threads:
+        monkeypatch.setenv("HF_DEACTIVATE_ASYNC_LOAD", "1")
+    reads = []
+    read_one = _reading.Reader.read
+    monkeypatch.setattr(_reading.Reader, "read", lambda *args: reads.append(args[1:]) or read_one(*args))
+    model = AutoModelForCausalLM.from_pretrained(made.packed, device_map={"": "cpu"})
+    packs = [s for s in read_sources([str(made.packed / "model.safetensors")]).values() if s.meta]
+    assert len(packs) - len(reads) in (range(len(packs)) if threads else (0,))
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), usual.parameters(), strict=True))
+    glyd_gpu.set_exact(model, True)
+    assert torch.equal(made.compute(model), made.logits)
 
 
 def test_shards(checkpoint, tmp_path):

@@ -20,9 +20,11 @@ from glyd_gpu._checkpoint import Source, check_dtypes, read_sources, warn_of_rou
 from glyd_gpu._errors import ParameterError, UnsupportedVersionError
 from glyd_gpu._meta import LAYOUTS
 from glyd_gpu._plan import Plan, make_plan, prepare
+from glyd_gpu._reading import ParallelReads
 from glyd_gpu._verify import verify_packs
 from glyd_gpu.modules import PackedModule
 
+READ_DEVICES = {"cuda"}  # where packs are read to by our own reader; on the CPU they stay mapped
 VERIFIED_DEVICES = {"cuda"}  # on the CPU the codec looks at every byte that it decodes
 Layout: TypeAlias = Literal["tiered", "mma12"]
 METHOD = "glyd"
@@ -71,6 +73,8 @@ class GlydQuantizer(HfQuantizer):
         self._conversions: list[Any] = []
         self._model: Any = None
         self._asked: torch.dtype | None = None
+        self._device: torch.device | None = None
+        self._reads: ParallelReads | None = None
 
     # ---- what transformers asks
 
@@ -112,6 +116,13 @@ class GlydQuantizer(HfQuantizer):
     def _process_model_before_weight_loading(self, model: Any, **kwargs: Any) -> Any:
         self._files = [str(path) for path in kwargs.get("checkpoint_files") or ()]
         self._model = model
+        found = kwargs.get("device_map")
+        devices = (
+            {torch.device("cuda", d) if isinstance(d, int) else d for d in found.values()}
+            if isinstance(found, dict)
+            else ()
+        )
+        self._device = torch.device(next(iter(devices))) if len(devices) == 1 and "disk" not in devices else None
         return model
 
     def update_weight_conversions(self, weight_conversions: Sequence[Any], model: Any = None) -> list[Any]:
@@ -146,7 +157,10 @@ class GlydQuantizer(HfQuantizer):
         self._conversions = list(weight_conversions)
         self.plan = make_plan(model, sources.values(), weight_conversions, layout, kept)
         prepare(model, self.plan)
-        return conversions(self.plan, self._conversions)
+        device, self._device = self._device, None
+        if device is not None and device.type in READ_DEVICES and KNOWN_SOURCES.get() is None:
+            self._reads = ParallelReads(sources, device)
+        return conversions(self.plan, self._conversions, self._reads)
 
     def _process_model_after_weight_loading(self, model: Any, **kwargs: Any) -> Any:
         del kwargs
@@ -154,6 +168,9 @@ class GlydQuantizer(HfQuantizer):
         model._weight_conversions = []
         model.glyd_conversions = [c for c in self._conversions if c.was_used()]
         self.plan = Plan()
+        if self._reads is not None:
+            self._reads.close()
+            self._reads = None
         if self.pre_quantized:
             _verify(model)
         return model
@@ -195,13 +212,23 @@ def _verify(model: nn.Module) -> None:
 # ---- conversions: what transformers' loader calls -----------------------------
 
 
-def conversions(plan: Plan, natives: Sequence[Any]) -> list[Any]:
-    """Return conversions that load packs by a plan, and everything else as the model's own ones do."""
+def conversions(plan: Plan, natives: Sequence[Any], reads: ParallelReads | None = None) -> list[Any]:
+    """Return conversions that load packs by a plan, and everything else as the model's own ones do.
+
+    Parameters
+    ----------
+    plan
+        What becomes of the tensors.
+    natives
+        The model's own conversions.
+    reads
+        Reads packs instead of transformers, where it can.
+    """
     from transformers.core_model_loading import WeightRenaming  # noqa: PLC0415
 
     renamings = [c for c in natives if isinstance(c, WeightRenaming)]
     others = [c for c in natives if not isinstance(c, WeightRenaming)]
-    return [_renamings_class()(plan, renamings), _converter_class()(plan), *others]
+    return [_renamings_class()(plan, renamings), _converter_class()(plan, reads), *others]
 
 
 _classes: dict[str, Any] = {}
@@ -245,21 +272,24 @@ def _converter_class() -> Any:
     class PackedConverter(WeightConverter):
         """Collects the tensors of a group and makes the packed parameter of them."""
 
-        __slots__ = ("plan", "source_keys")
+        __slots__ = ("plan", "reads", "source_keys")
 
-        def __init__(self, plan: Plan) -> None:
+        def __init__(self, plan: Plan, reads: ParallelReads | None) -> None:
             super().__init__("glyd", "glyd", operations=[_Nothing()])
             self.plan = plan
+            self.reads = reads
             self.source_keys: list[str] = []
 
         def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-            return PackedConverter(self.plan)
+            return PackedConverter(self.plan, self.reads)
 
         def rename_source_key(self, source_key: str) -> tuple[str, str | None]:
             key = self.plan.keys.get(source_key)
             return (source_key, None) if key is None else (key, "glyd")
 
         def add_tensor(self, target_key: str, source_key: str, source_pattern: str, future: Future[Any]) -> None:
+            if self.reads is not None:
+                future = self.reads.instead(source_key, future)
             super().add_tensor(target_key, source_key, source_pattern, future)
             self.source_keys.append(source_key)
 
