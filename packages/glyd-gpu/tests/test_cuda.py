@@ -12,7 +12,7 @@ import torch.nn.functional as F
 
 import glyd_codec
 import glyd_gpu
-from glyd_gpu import EXACT, FAST, INVARIANT, LAYOUTS, PackedMeta, check, concat_rows, slice_cols, slice_rows
+from glyd_gpu import EXACT, FAST, INVARIANT, LAYOUTS, PackedMeta, _captured, check, concat_rows, slice_cols, slice_rows
 from glyd_gpu._matrices import KINDS, bits, gaussian, special
 from glyd_gpu._merge import merge_modules
 from glyd_gpu._pack_live import pack_modules
@@ -258,3 +258,23 @@ def test_merged_layers_notice_writes_on_the_device():
     graph.replay()
     for name, y in outputs.items():
         assert check.close(y, x, plain[name].weight, plain[name].bias)[1]
+
+
+def test_generate_from_captured_steps(tmp_path):
+    """The tokens are those of plain steps, also in a second call, whose cache is another."""
+    from transformers import Qwen3Config, Qwen3ForCausalLM
+
+    config = Qwen3Config(
+        hidden_size=256, intermediate_size=512, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+        head_dim=64, vocab_size=1003,
+    )  # fmt: skip
+    Qwen3ForCausalLM(config).to(torch.bfloat16).save_pretrained(tmp_path)
+    plain = glyd_gpu.from_pretrained(tmp_path, layout="mma12", compile=False)
+    model = glyd_gpu.from_pretrained(tmp_path, layout="mma12", compile=False)
+    _captured.install(model)
+    ids = torch.randint(0, 1000, (2, 7), device="cuda")
+    options = {"max_new_tokens": 12, "do_sample": False, "pad_token_id": 0}
+    wanted = plain.generate(ids, cache_implementation="static", disable_compile=True, **options)
+    for n in (1, 2):
+        assert torch.equal(model.generate(ids, **options), wanted)
+        assert model.forward.n_replayed == 10 * n
