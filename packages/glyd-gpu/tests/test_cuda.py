@@ -12,7 +12,19 @@ import torch.nn.functional as F
 
 import glyd_codec
 import glyd_gpu
-from glyd_gpu import EXACT, FAST, INVARIANT, LAYOUTS, PackedMeta, _captured, check, concat_rows, slice_cols, slice_rows
+from glyd_gpu import (
+    EXACT,
+    FAST,
+    INVARIANT,
+    LAYOUTS,
+    PackedMeta,
+    _captured,
+    _routes,
+    check,
+    concat_rows,
+    slice_cols,
+    slice_rows,
+)
 from glyd_gpu._matrices import KINDS, bits, gaussian, special
 from glyd_gpu._merge import merge_modules
 from glyd_gpu._pack_live import pack_modules
@@ -172,7 +184,10 @@ def test_products_of_the_routes_on_a_shape_that_was_not_measured(layout, tokens)
     bias = torch.randn(577, device="cuda").to(torch.bfloat16)
     torch.full((1 << 22,), float("nan"), device="cuda")  # freed: outputs are likely to be made of it
     y = ops.linear(x, pack, meta, bias, FAST)
-    assert check.close(y, x, weight.cuda(), bias)[1]
+    if _routes.choose(meta, tokens, pack.device).kernel == "decode":
+        assert torch.equal(y, F.linear(x, weight.cuda(), bias))  # torch's own product may add in less than fp32
+    else:
+        assert check.close(y, x, weight.cuda(), bias)[1]
     for _ in range(3):
         assert torch.equal(bits(ops.linear(x, pack, meta, bias, FAST)), bits(y))
     graph = torch.cuda.CUDAGraph()

@@ -27,7 +27,8 @@ from glyd_gpu._tensors import SUFFIX, PackedTensor, decode, reread
 from glyd_gpu._view import PackedView
 
 GROUPED_DEVICES = {"cuda"}  # on the CPU nothing is won over decoding the experts that are asked for
-GROUPED_SLOTS = 64  # pairs of token and expert: more read each expert too often
+GROUPED_SLOTS = 256  # pairs of token and expert: more decode each expert too often
+UNSORTED_SLOTS = 64
 
 
 class _Scratch(threading.local):
@@ -251,9 +252,15 @@ class PackedExperts(PackedModule):
     def _grouped(self, x: torch.Tensor, experts: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         """Return the sum over the experts of each token, with products of one expert and one token each."""
         n, each = experts.shape
-        slots = experts.reshape(-1)
-        y = self._apply_gate(self._expert_products("gate_up_proj", x.repeat_interleave(each, dim=0), slots))
-        y = self._expert_products("down_proj", y, slots) * weights.reshape(-1, 1)
+        slots, order = experts.reshape(-1), None
+        if slots.numel() > UNSORTED_SLOTS:  # products of one expert side by side: its tiles are in the cache
+            slots, order = slots.sort(stable=True)
+        rows = x.repeat_interleave(each, dim=0) if order is None else x[order // each]
+        y = self._apply_gate(self._expert_products("gate_up_proj", rows, slots))
+        y = self._expert_products("down_proj", y, slots)
+        if order is not None:
+            y = torch.empty_like(y).index_copy_(0, order, y)
+        y = y * weights.reshape(-1, 1)
         return y.view(n, each, -1).sum(dim=1).to(x.dtype)
 
     def _expert_products(self, name: str, x: torch.Tensor, slots: torch.Tensor) -> torch.Tensor:
