@@ -54,12 +54,12 @@ class CapturedForward:
         if not all(isinstance(leaf, (torch.Tensor, *_PLAIN)) for leaf in leaves):
             return forward(**kwargs)
         key = (id(cache), str(spec), *(_kind(leaf) for leaf in leaves))
-        if key not in self._steps:
+        step = self._steps.get(key)
+        if key not in self._steps or (step is not None and step.cache() is not cache):
             self._forget()
             self._steps[key] = _Step(cache)
             return forward(**kwargs)
-        step = self._steps[key]
-        if step is None or step.cache() is not cache:
+        if step is None:
             return forward(**kwargs)
         if step.replay is None:
             try:
@@ -70,6 +70,10 @@ class CapturedForward:
                 return forward(**kwargs)
         self.n_replayed += 1
         return step.run(leaves)
+
+    def reset(self) -> None:
+        """Forget all captured steps: the model computes in another way from now on."""
+        self._steps.clear()
 
     def _forget(self) -> None:
         """Drop steps whose cache is gone, and the oldest."""

@@ -20,6 +20,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
+from glyd_gpu._captured import CapturedForward
 from glyd_gpu._errors import ParameterError, ReadOnlyWeightError, ShapeError
 from glyd_gpu._meta import BLOCK_ROWS
 from glyd_gpu._ops import EXACT, FAST
@@ -415,3 +416,6 @@ def set_exact(model: nn.Module, exact: bool) -> None:
     for module in model.modules():
         if isinstance(module, PackedModule):
             module.glyd_mode = EXACT if exact else FAST
+    captured = model.__dict__.get("forward")
+    if isinstance(captured, CapturedForward):
+        captured.reset()
