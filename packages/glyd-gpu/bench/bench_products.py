@@ -39,9 +39,9 @@ L2_NBYTES = 300 << 20  # of all copies: more than twice that of any GPU
 # tokens of a tile → warpgroups that were compiled (kernels/ring_*_sm90.cu)
 WARPGROUPS = {
     1: {8: (2, 3), 16: (2, 3), 32: (2, 3), 64: (2, 3), 128: (2, 3), 256: (2,)},
-    2: {8: (3, 4), 16: (3,), 32: (3,), 64: (3,), 128: (2,)},
+    2: {8: (3, 4), 16: (3, 4), 32: (3,), 64: (3,), 128: (2,)},
 }
-STREAMS = ((2, 8, 1), (2, 16, 1), (2, 16, 2))
+STREAMS = ((2, 8, 1), (2, 8, 2), (2, 16, 1), (2, 16, 2))
 TABLE = Path(__file__).resolve().parents[1] / "src" / "glyd_gpu" / "_routes_table.py"
 
 
@@ -82,7 +82,9 @@ def configurations(layout, tokens, rows, processors):
             tiles = -(-blocks // row_blocks)
             for chunks in (1, 2, 4) if tile <= 16 else (1, 2):
                 if row_blocks == n:
-                    for workers in {processors, min(processors, tiles), -(-tiles // -(-tiles // processors))}:
+                    halves = (2 * tiles // k for k in (1, 3, 5, 7))  # 1/2, 1 1/2, … tiles a worker
+                    even = {k for k in halves if processors * 3 // 4 <= k <= processors}
+                    for workers in {processors, min(processors, tiles), -(-tiles // -(-tiles // processors))} | even:
                         yield "ring", (tile, n, 1, chunks, 0, workers)
                 for cluster in (1, 2, 3, 4):
                     if processors // 2 <= tiles * cluster <= processors:
@@ -190,7 +192,7 @@ def tune(args):
                         if error.found != -40:  # does not fit
                             raise
                 for _, kernel, config in sorted(measured)[:3]:
-                    for dependent in (0, 1):
+                    for dependent in (0, 1, 2):
                         time(kernel, (*config[:-1], dependent), 20)
                 times += [[layout, n, rows, cols, us, kernel, list(config)] for us, kernel, config in measured]
                 print(layout, n, rows, cols, *sorted(measured)[:1], flush=True)

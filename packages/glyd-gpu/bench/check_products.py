@@ -64,7 +64,7 @@ class Checker:
         for route in routes(layout, tokens):
             outputs = []
             try:
-                for dependent in (0, 0, 1):
+                for dependent in (0, 0, 1, 2):
                     torch.full((4 * want.numel(),), float("nan"), dtype=torch.bfloat16, device="cuda")  # freed: poison
                     config = Route(route.kernel, (*route.config[:-1], dependent))
                     stream = torch.cuda.current_stream().cuda_stream

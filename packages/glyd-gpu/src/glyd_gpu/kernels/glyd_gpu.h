@@ -73,9 +73,9 @@ GLYD_GPU_API int glyd_gpu_pack(void *out, uint64_t out_nbytes, const void *plan,
 /* y = x · Wᵀ + bias as above, through a ring in shared memory; compute capability 9.0 only. cols a multiple of 8, x and y
  * at multiples of 16 bytes. config: tokens of a tile (8, 16, 32, 64, 128, 256), 64-row blocks of a tile, warpgroups along
  * the columns, tiles of a warpgroup in a stage, blocks along the columns (0: stream-K, for at most one tile of tokens),
- * workers (stream-K), dependent launch (0, 1); GLYD_E_PARAMETER for what was not compiled. workspace: for stream-K, at
- * least glyd_gpu_product_ring_workspace bytes at a multiple of 16, its first MiB zero before the first launch and left
- * so; one launch at a time may use it. */
+ * workers (stream-K), dependent launch (0; 1; 2: of a pack that the kernel ahead of this does not write);
+ * GLYD_E_PARAMETER for what was not compiled. workspace: for stream-K, at least glyd_gpu_product_ring_workspace bytes at
+ * a multiple of 16, its first MiB zero before the first launch and left so; one launch at a time may use it. */
 GLYD_GPU_API int64_t glyd_gpu_product_ring_workspace(const int32_t *config);
 
 /* Exceptions of a row block, within the columns that one block of threads takes, that a ring product handles in one go;
@@ -87,7 +87,7 @@ GLYD_GPU_API int glyd_gpu_product_ring(void *y, const void *x, uint64_t tokens, 
                                        uint64_t workspace_nbytes, const int32_t *config, void *stream);
 
 /* The same for an mma12 pack and 1 to 16 tokens, without a ring. cols even, x at a multiple of 4 bytes. config: strips of
- * 16 rows of a block, warps, tiles in flight of a warp, dependent launch (0, 1). */
+ * 16 rows of a block, warps, tiles in flight of a warp, dependent launch (as above). */
 GLYD_GPU_API int glyd_gpu_product_stream(void *y, const void *x, uint64_t tokens, const void *bias, const void *pack,
                                          uint64_t pack_nbytes, const int64_t *meta, const int32_t *config,
                                          void *stream);

@@ -126,6 +126,28 @@ __device__ __forceinline__ void stmatrix2(uint32_t a, uint32_t x, uint32_t y) {
   asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1,%2};" ::"r"(a), "r"(x), "r"(y) : "memory");
 }
 
+/* true in one lane of a converged warp: ptxas then knows that a copy under it is issued once, without a loop over lanes */
+__device__ __forceinline__ bool elect() {
+  uint32_t p;
+  asm volatile("{.reg .pred q; elect.sync _|q, 0xFFFFFFFF; selp.u32 %0, 1, 0, q;}" : "=r"(p));
+  return p != 0;
+}
+
+__device__ __forceinline__ void stmatrix4(uint32_t a, uint32_t x, uint32_t y, uint32_t z, uint32_t w) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(a), "r"(x), "r"(y), "r"(z),
+               "r"(w)
+               : "memory");
+}
+/* four 8 x 8 blocks of bf16; lane 8 i + j gives the address of row j of block i */
+__device__ __forceinline__ uint4 ldmatrix4(uint32_t a) {
+  uint4 v;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "r"(a)
+               : "memory");
+  return v;
+}
+
 /* ---- threads, clusters, dependent launches ----------------------------------- */
 __device__ __forceinline__ void bar_sync(int id, int n) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(n) : "memory");

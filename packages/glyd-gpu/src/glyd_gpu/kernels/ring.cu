@@ -59,8 +59,8 @@ int glyd_gpu_product_ring(void *y, const void *x, uint64_t tokens, const void *b
   PackView v;
   if (const int status = glyd_gpu_view(&v, pack, pack_nbytes, meta)) return status;
   const bool tiered = v.layout == GLYD_WEIGHTS_TIERED;
-  if (v.rows > 0x7FFFFFFF || tokens > 0x3FFFFFFF || v.cols % 8 || !aligned(x, 16) || !aligned(y, 16) || !valid(c) ||
-      (c.cluster == 0 && tokens > (uint64_t)c.tokens))
+  if (v.rows > 0x7FFFFFFF || v.n_units > 0xFFFFFFFFll || tokens > 0x3FFFFFFF || v.cols % 8 || !aligned(x, 16) ||
+      !aligned(y, 16) || !valid(c) || (c.cluster == 0 && tokens > (uint64_t)c.tokens))
     return -GLYD_E_PARAMETER;
   RingArgs p = {};
   p.rows = v.rows, p.cols = (int)v.cols, p.tokens = (int)tokens;

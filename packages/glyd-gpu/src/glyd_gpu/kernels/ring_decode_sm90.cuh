@@ -8,11 +8,12 @@
 #ifndef GLYD_RING_DECODE_SM90_CUH
 #define GLYD_RING_DECODE_SM90_CUH
 
+#include "mma_sync.cuh"
 #include "ring_sm90.cuh"
 
 namespace glyd {
 
-extern __shared__ __align__(1024) uint8_t ring_memory[];
+constexpr int kWarpTokens = 16; /* up to here the products of tiered are by mma.sync */
 
 /* mma12: 8 weights are the four A registers of one k16 step */
 __device__ __forceinline__ void decode_mma12(uint32_t codes, uint32_t low0, uint32_t low1, uint32_t *a) {
@@ -23,11 +24,11 @@ __device__ __forceinline__ void decode_mma12(uint32_t codes, uint32_t low0, uint
 }
 
 /* ---- tiered -------------------------------------------------------------------------
- * A byte is four codes of 2 bits. Table 1 (first 128 bytes of a 256-byte row, a copy a bank): PRMT selector that puts
- * digits in the places of codes 3; 2 * (number of codes 3) in bits 16-23; mask of that many digits in bits 24-31.
- * Table 2: the same selector for digits; 4 * (number of digits 3) from bit 16 on. */
+ * A byte is four codes of 2 bits, of tier 1 or digits. The table (the first 128 bytes of a 256-byte row, a copy a
+ * bank): PRMT selector that puts what comes after codes 3 in their places; 2 * (number of codes 3) in bits 16-23; mask
+ * of that many digits in bits 24-31. */
 __device__ __forceinline__ uint32_t table(uint32_t at) { return *reinterpret_cast<const uint32_t *>(ring_memory + at); }
-__device__ __forceinline__ void build_tables(int thread, int lane) {
+__device__ __forceinline__ void build_table(int thread, int lane) {
   for (int q = thread; q < 256; q += 256) { /* 256 threads, a row each; lanes start at different banks */
     uint32_t sel = 0, n = 0;
 #pragma unroll
@@ -36,14 +37,9 @@ __device__ __forceinline__ void build_tables(int thread, int lane) {
       sel |= (c == 3 ? n : 4 + c) << (4 * k);
       n += c == 3;
     }
-    const uint32_t a = sel | (2 * n) << 16 | ((1u << (2 * n)) - 1) << 24, b = sel | (4 * n) << 16;
-    const uint32_t at = smem_u32(ring_memory) + q * 256;
+    const uint32_t a = sel | (2 * n) << 16 | ((1u << (2 * n)) - 1) << 24, at = smem_u32(ring_memory) + q * 256;
 #pragma unroll
-    for (int j = 0; j < 8; j++) {
-      const uint32_t o = ((j + lane) & 7) * 16;
-      sts128(at + o, a, a, a, a);
-      sts128(at + 128 + o, b, b, b, b);
-    }
+    for (int j = 0; j < 8; j++) sts128(at + ((j + lane) & 7) * 16, a, a, a, a);
   }
 }
 __device__ __forceinline__ uint32_t escapes(uint32_t w) { return w & (w >> 1) & 0x55555555u; }
@@ -61,6 +57,10 @@ __device__ __forceinline__ uint64_t window64(uint32_t base, uint32_t bit, uint32
   const uint32_t a = min(base + (bit >> 5) * 4, limit), x = lds32(a), y = lds32(a + 4), z = lds32(a + 8);
   return (uint64_t)__funnelshift_r(y, z, bit) << 32 | __funnelshift_r(x, y, bit);
 }
+__device__ __forceinline__ uint32_t window32(uint32_t base, uint32_t bit, uint32_t limit) {
+  const uint32_t a = min(base + (bit >> 5) * 4, limit);
+  return __funnelshift_r(lds32(a), lds32(a + 4), bit);
+}
 /* exponents rotated right by one bit, four a word: biased so that base is 127 */
 constexpr uint32_t rotated(int e) { return (uint32_t)(e >> 1 | (e & 1) << 7); }
 constexpr uint32_t quad(int a, int b, int c, int d) {
@@ -76,121 +76,174 @@ __device__ __forceinline__ void join(uint32_t s, uint32_t e, uint32_t *o) {
   o[1] = prmt(l, h, 0x7362);
 }
 
+/* What a thread multiplies of a tiered tile at shared address `at`, escapes at esc: emit(v, a) gets the A registers of
+ * k16 steps 2 v and 2 v + 1. All look-ups come first: their latency would otherwise stand between every two products. */
+template <class F>
+__device__ __forceinline__ void decode_tiered(uint32_t at, uint32_t esc, uint32_t limit, int tid, int lane, F emit) {
+  const uint32_t warp = (uint32_t)tid >> 5, t1 = lane * 4;
+  const uint4 c = lds128(at + 8192);
+  const uint32_t code[4] = {c.x, c.y, c.z, c.w};
+  uint32_t q[16], w[16], n2[4], n3[4], window[4];
+#pragma unroll
+  for (int i = 0; i < 16; i++) q[i] = table(prmt(code[i / 4], t1, 0x5504u | (uint32_t)(i % 4) << 4));
+#pragma unroll
+  for (int v = 0; v < 4; v++) n2[v] = __popc(escapes(code[v]));
+  const uint32_t p2 = 2 * (lds16(esc + 2 * warp) + scan(n2[0] + n2[1] + n2[2] + n2[3]));
+  { /* digits of 32 weights fit in 64 bits */
+    const uint64_t w0 = window64(esc + 16, p2, limit), w1 = window64(esc + 16, p2 + 2 * (n2[0] + n2[1]), limit);
+    window[0] = (uint32_t)w0, window[2] = (uint32_t)w1;
+    window[1] = __funnelshift_rc((uint32_t)w0, (uint32_t)(w0 >> 32), 2 * n2[0]);
+    window[3] = __funnelshift_rc((uint32_t)w1, (uint32_t)(w1 >> 32), 2 * n2[2]);
+  }
+#pragma unroll
+  for (int v = 0; v < 4; v++) {
+    uint32_t shift = 8; /* -24 mod 32: digits land on bits 24..31, where the mask is */
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      const uint32_t d = lop3<0x80>(__funnelshift_r(window[v], window[v], shift), q[4 * v + i], 0xFF000000u);
+      w[4 * v + i] = table(prmt(d, t1, 0x5534u));
+      shift += q[4 * v + i] >> 16;
+    }
+  }
+#pragma unroll
+  for (int v = 0; v < 4; v++)
+    n3[v] = __popc(lop3<0x80>(window[v], window[v] >> 1, shr_clamp(0x55555555u, 32 - 2 * n2[v])));
+  const uint32_t m = n3[0] + n3[1] + n3[2] + n3[3];
+  uint32_t p3 = 4 * (scan(m) + lds16(esc + 8 + 2 * warp)), b3 = 0;
+  /* one window of eight codes serves a thread's third tier, but for one tile in a hundred, and data that is far from
+   * Gaussian */
+  const bool far = __any_sync(~0u, m > 8);
+  uint32_t w3 = window32(esc + 16, p3, limit);
+#pragma unroll
+  for (int v = 0; v < 4; v++) {
+    const uint4 low = lds128(at + v * 2048);
+    const uint32_t l[4] = {low.x, low.y, low.z, low.w};
+    uint32_t a[8];
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      const uint32_t x = q[4 * v + i], y = w[4 * v + i];
+      if ((v || i) && i % 2 == 0 && far) {
+        p3 += b3 & 0x1FF;
+        w3 = window32(esc + 16, p3, limit);
+        b3 = 0;
+      }
+      const uint32_t t3 = prmt(kTier3Low, kTier3High, __funnelshift_r(w3, w3, b3));
+      b3 += y >> 15; /* 4 * (number of digits 3); the mask adds multiples of 512 */
+      join(l[i], prmt(prmt(t3, kTier2, y), kTier1, x), a + 2 * i);
+    }
+    emit(v, a);
+  }
+}
+
+/* tiered, few tokens: warps on their own, by mma.sync. Decoding is nearly all of the work, and a warp that waits for
+ * its look-ups leaves the others be. Otherwise as main_loop. */
+template <int M>
+__device__ __forceinline__ void warp_loop(float (&acc)[M / 2], const RingArgs &p, int n, int k, int &s, uint32_t &phase,
+                                          uint32_t ring, const Bars &bars, int r, int wk, int tid, int lane) {
+  using T = Tile<GLYD_WEIGHTS_TIERED>;
+  constexpr int kBox = M * 128, kAct = kBox * 2;
+  const int ks = p.wk * p.kb, slot0 = r * ks + wk * p.kb;
+  const uint32_t tile_at = ks * kAct + slot0 * T::kBytes + tid * 16,
+                 act_at = wk * p.kb * kAct + (lane & 7) * 128 + ((lane >> 3 ^ lane) & 7) * 16,
+                 esc_at = ks * kAct + p.wr * ks * T::kBytes + slot0 * p.escape_slot;
+#pragma unroll
+  for (int i = 0; i < M / 2; i++) acc[i] = 0.f;
+  for (int j = 0; j < n; j++) {
+    const uint32_t stage = ring + s * p.stage_bytes;
+    mb_wait(bars.full + 8 * s, phase);
+    for (int b = 0; b < p.kb; b++) {
+      if (k + b >= p.n_tiles) break; /* what lies in the place of a tile past the matrix may decode to infinity */
+      const uint32_t esc = stage + esc_at + b * p.escape_slot, x = stage + act_at + b * kAct;
+      decode_tiered(stage + tile_at + b * T::kBytes, esc, esc + p.escape_slot - 12, tid, lane,
+                    [&](int v, const uint32_t *a) {
+#pragma unroll
+                      for (int i = 0; i < M / 8; i++) {
+                        const uint4 f = ldmatrix4((x ^ (v & 1) * 64) + (v >> 1) * kBox + i * 1024);
+                        mma_16x8x16(acc + 4 * i, a, f.x, f.y);
+                        mma_16x8x16(acc + 4 * i, a + 4, f.z, f.w);
+                      }
+                    });
+    }
+    __syncwarp();
+    if (lane == 0) mb_arrive(bars.empty + 8 * s);
+    k += ks;
+    if (++s == p.n_stages) s = 0, phase ^= 1;
+  }
+}
+
 /* n stages from ring position (s, phase) on; k is the first tile column of the warpgroup's first stage. */
 template <int L, int M>
 __device__ __forceinline__ void main_loop(float (&acc)[M / 2], const RingArgs &p, int n, int k, int &s, uint32_t &phase,
                                           uint32_t ring, const Bars &bars, int r, int wk, int tid, int lane) {
   using T = Tile<L>;
-  constexpr int NA = M / 2, kBox = M * 128, kAct = kBox * (T::kCols / 64);
-  const uint64_t descriptor = (1ull << 62) | ((uint64_t)64 << 32) | ((uint64_t)1 << 16); /* 128-byte swizzle */
-  const int ks = p.wk * p.kb, slot0 = r * ks + wk * p.kb;
-  const uint32_t tile_at = ks * kAct + slot0 * T::kBytes + tid * 16, act_at = wk * p.kb * kAct,
-                 esc_at = ks * kAct + p.wr * ks * T::kBytes + slot0 * p.escape_slot;
+  if constexpr (T::kTiered && M <= kWarpTokens) {
+    warp_loop<M>(acc, p, n, k, s, phase, ring, bars, r, wk, tid, lane);
+  } else {
+    constexpr int NA = M / 2, kBox = M * 128, kAct = kBox * (T::kCols / 64);
+    const uint64_t descriptor = (1ull << 62) | ((uint64_t)64 << 32) | ((uint64_t)1 << 16); /* 128-byte swizzle */
+    const int ks = p.wk * p.kb, slot0 = r * ks + wk * p.kb;
+    const uint32_t tile_at = ks * kAct + slot0 * T::kBytes + tid * 16, act_at = wk * p.kb * kAct,
+                   esc_at = ks * kAct + p.wr * ks * T::kBytes + slot0 * p.escape_slot;
 #pragma unroll
-  for (int i = 0; i < NA; i++) acc[i] = 0.f;
+    for (int i = 0; i < NA; i++) acc[i] = 0.f;
 #pragma unroll
-  for (int i = 0; i < NA; i++) asm volatile("" : "+f"(acc[i])::"memory");
-  uint32_t previous = 0;
-  bool release = false;
-  for (int j = 0; j < n; j++) {
-    const uint32_t stage = ring + s * p.stage_bytes;
-    mb_wait(bars.full + 8 * s, phase);
-    for (int b = 0; b < p.kb; b++) {
-      const uint32_t at = stage + tile_at + b * T::kBytes;
-      const uint64_t db = descriptor | ((stage + act_at + b * kAct) >> 4);
-      if constexpr (!T::kTiered) {
-        const uint4 l0 = lds128(at), c = lds128(at + 4096), l1 = lds128(at + 2048);
-        uint32_t a0[8], a1[8];
-        decode_mma12(c.x, l0.x, l0.y, a0), decode_mma12(c.y, l0.z, l0.w, a0 + 4);
-        wg_fence();
-        Wgmma<M>::mma(acc, a0, db), Wgmma<M>::mma(acc, a0 + 4, db + 2);
-        wg_commit();
-        wg_wait<1>();
-        if (release && lane == 0) mb_arrive(bars.empty + 8 * previous);
-        release = false;
-        decode_mma12(c.z, l1.x, l1.y, a1), decode_mma12(c.w, l1.z, l1.w, a1 + 4);
-        wg_fence();
-        Wgmma<M>::mma(acc, a1, db + 4), Wgmma<M>::mma(acc, a1 + 4, db + 6);
-        wg_commit();
-        wg_wait<1>();
-      } else if (k + b < p.n_tiles) { /* what lies in the place of a tile past the matrix may decode to infinity */
-        const uint32_t esc = stage + esc_at + b * p.escape_slot, limit = esc + p.escape_slot - 12,
-                       warp = (uint32_t)tid >> 5, t1 = lane * 4, t2 = lane * 4 + 128;
-        const uint4 c = lds128(at + 8192);
-        const uint32_t code[4] = {c.x, c.y, c.z, c.w};
-        /* All look-ups come first: their latency would otherwise stand between every two wgmmas. */
-        uint32_t q[16], w[16], n2[4], n3[4], window[4];
-#pragma unroll
-        for (int i = 0; i < 16; i++) q[i] = table(prmt(code[i / 4], t1, 0x5504u | (uint32_t)(i % 4) << 4));
-#pragma unroll
-        for (int v = 0; v < 4; v++) n2[v] = __popc(escapes(code[v]));
-        const uint32_t p2 = 2 * (lds16(esc + 2 * warp) + scan(n2[0] + n2[1] + n2[2] + n2[3]));
-        { /* digits of 32 weights fit in 64 bits */
-          const uint64_t w0 = window64(esc + 16, p2, limit), w1 = window64(esc + 16, p2 + 2 * (n2[0] + n2[1]), limit);
-          window[0] = (uint32_t)w0, window[2] = (uint32_t)w1;
-          window[1] = __funnelshift_rc((uint32_t)w0, (uint32_t)(w0 >> 32), 2 * n2[0]);
-          window[3] = __funnelshift_rc((uint32_t)w1, (uint32_t)(w1 >> 32), 2 * n2[2]);
-        }
-#pragma unroll
-        for (int v = 0; v < 4; v++) {
-          uint32_t shift = 8; /* -24 mod 32: digits land on bits 24..31 */
-#pragma unroll
-          for (int i = 0; i < 4; i++) {
-            const uint32_t d = lop3<0x80>(__funnelshift_r(window[v], window[v], shift), q[4 * v + i], 0xFF000000u);
-            w[4 * v + i] = table((d >> 16) + t2);
-            shift += q[4 * v + i] >> 16;
-          }
-        }
-#pragma unroll
-        for (int v = 0; v < 4; v++)
-          n3[v] = __popc(lop3<0x80>(window[v], window[v] >> 1, shr_clamp(0x55555555u, 32 - 2 * n2[v])));
-        const uint32_t m = n3[0] + n3[1] + n3[2] + n3[3];
-        uint32_t p3 = 4 * (scan(m) + lds16(esc + 8 + 2 * warp)), b3 = 0;
-        /* one window serves a thread's third tier, but for data that is far from Gaussian */
-        const bool far = __any_sync(~0u, m > 16);
-        uint64_t w3 = window64(esc + 16, p3, limit);
-        uint4 low = lds128(at);
-        uint32_t a[2][8];
-#pragma unroll
-        for (int v = 0; v < 4; v++) {
-          if (v && far) {
-            p3 += 4 * n3[v - 1];
-            w3 = window64(esc + 16, p3, limit);
-            b3 = 0;
-          }
-          const uint32_t l[4] = {low.x, low.y, low.z, low.w};
-          if (v < 3) low = lds128(at + (v + 1) * 2048);
-#pragma unroll
-          for (int i = 0; i < 4; i++) {
-            const uint32_t t3 = prmt(kTier3Low, kTier3High, (uint32_t)(w3 >> b3));
-            b3 += w[4 * v + i] >> 16;
-            join(l[i], prmt(prmt(t3, kTier2, w[4 * v + i]), kTier1, q[4 * v + i]), a[v & 1] + 2 * i);
-          }
+    for (int i = 0; i < NA; i++) asm volatile("" : "+f"(acc[i])::"memory");
+    uint32_t previous = 0;
+    bool release = false;
+    for (int j = 0; j < n; j++) {
+      const uint32_t stage = ring + s * p.stage_bytes;
+      mb_wait(bars.full + 8 * s, phase);
+      for (int b = 0; b < p.kb; b++) {
+        const uint32_t at = stage + tile_at + b * T::kBytes;
+        const uint64_t db = descriptor | ((stage + act_at + b * kAct) >> 4);
+        if constexpr (!T::kTiered) {
+          const uint4 l0 = lds128(at), c = lds128(at + 4096), l1 = lds128(at + 2048);
+          uint32_t a0[8], a1[8];
+          decode_mma12(c.x, l0.x, l0.y, a0), decode_mma12(c.y, l0.z, l0.w, a0 + 4);
           wg_fence();
-          const uint64_t dv = db + (v >> 1) * (kBox >> 4) + (v & 1) * 4;
-          Wgmma<M>::mma(acc, a[v & 1], dv), Wgmma<M>::mma(acc, a[v & 1] + 4, dv + 2);
+          Wgmma<M>::mma(acc, a0, db), Wgmma<M>::mma(acc, a0 + 4, db + 2);
           wg_commit();
           wg_wait<1>();
-          if (v == 0) {
-            if (release && lane == 0) mb_arrive(bars.empty + 8 * previous);
-            release = false;
-          }
+          if (release && lane == 0) mb_arrive(bars.empty + 8 * previous);
+          release = false;
+          decode_mma12(c.z, l1.x, l1.y, a1), decode_mma12(c.w, l1.z, l1.w, a1 + 4);
+          wg_fence();
+          Wgmma<M>::mma(acc, a1, db + 4), Wgmma<M>::mma(acc, a1 + 4, db + 6);
+          wg_commit();
+          wg_wait<1>();
+        } else if (k + b < p.n_tiles) { /* what lies in the place of a tile past the matrix may decode to infinity */
+          const uint32_t esc = stage + esc_at + b * p.escape_slot;
+          uint32_t regs[2][8];
+          decode_tiered(at, esc, esc + p.escape_slot - 12, tid, lane, [&](int v, const uint32_t *decoded) {
+            uint32_t *a = regs[v & 1];
+#pragma unroll
+            for (int i = 0; i < 8; i++) a[i] = decoded[i];
+            wg_fence();
+            const uint64_t dv = db + (v >> 1) * (kBox >> 4) + (v & 1) * 4;
+            Wgmma<M>::mma(acc, a, dv), Wgmma<M>::mma(acc, a + 4, dv + 2);
+            wg_commit();
+            wg_wait<1>();
+            if (v == 0) {
+              if (release && lane == 0) mb_arrive(bars.empty + 8 * previous);
+              release = false;
+            }
+          });
         }
       }
+      if (T::kTiered && release) { /* a stage without tiles for this warpgroup */
+        wg_wait<0>();
+        if (lane == 0) mb_arrive(bars.empty + 8 * previous);
+      }
+      previous = s, release = true;
+      k += ks;
+      if (++s == p.n_stages) s = 0, phase ^= 1;
     }
-    if (T::kTiered && release) { /* a stage without tiles for this warpgroup */
-      wg_wait<0>();
-      if (lane == 0) mb_arrive(bars.empty + 8 * previous);
-    }
-    previous = s, release = true;
-    k += ks;
-    if (++s == p.n_stages) s = 0, phase ^= 1;
-  }
-  wg_wait<0>();
+    wg_wait<0>();
 #pragma unroll
-  for (int i = 0; i < NA; i++) asm volatile("" : "+f"(acc[i])::"memory");
-  __syncwarp();
-  if (release && lane == 0) mb_arrive(bars.empty + 8 * previous);
+    for (int i = 0; i < NA; i++) asm volatile("" : "+f"(acc[i])::"memory");
+    __syncwarp();
+    if (release && lane == 0) mb_arrive(bars.empty + 8 * previous);
+  }
 }
 
 } // namespace glyd

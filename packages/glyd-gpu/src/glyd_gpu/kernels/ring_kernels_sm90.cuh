@@ -17,6 +17,8 @@
 #ifndef GLYD_RING_KERNELS_SM90_CUH
 #define GLYD_RING_KERNELS_SM90_CUH
 
+#include <type_traits>
+
 #include "ring_decode_sm90.cuh"
 #include "ring_launch_sm90.h"
 
@@ -45,7 +47,7 @@ template <int L> __device__ __forceinline__ uint32_t ring_base() {
 template <int L, int M, int WGS>
 __global__ void __launch_bounds__(WGS * 128 + 128, 1)
     ring_cluster_kernel(const __grid_constant__ CUtensorMap mx, const __grid_constant__ RingArgs p) {
-  constexpr int NA = M / 2, NB8 = M / 8, NQ_MAX = NB8 > 1 ? NB8 / 2 : 1;
+  constexpr int NA = M / 2, NB8 = M / 8;
   const uint32_t ring = ring_base<L>();
   const Bars bars(ring + p.n_stages * p.stage_bytes);
   const uint32_t exc = bars.full + kRingBars + WGS * 4 * kRingOut;
@@ -53,53 +55,50 @@ __global__ void __launch_bounds__(WGS * 128 + 128, 1)
   const int ks = p.wk * p.kb, steps = (p.n_tiles + ks - 1) / ks, token_tiles = (p.tokens + M - 1) / M,
             part = blockIdx.x / p.cluster, tile = part / token_tiles, tok = part % token_tiles * M;
   const int rank = p.cluster > 1 ? (int)cluster_rank() : 0;
-  const int first = (int)((int64_t)rank * steps / p.cluster), last = (int)((int64_t)(rank + 1) * steps / p.cluster);
+  const int first = rank * steps / p.cluster, last = (rank + 1) * steps / p.cluster;
   RingProducer<L, M> producer;
   grid_release();
   if (warp == WGS * 4) {
     ring_init(p, bars, WGS * 4, lane, &mx);
-    producer.start(p, ring, tile * steps + first, last - first, steps, tok, token_tiles > 1);
-    if (p.dependent) {
-      producer.prefetch(p, lane);
-      grid_wait();
-    }
-    producer.fill(p, &mx, bars, lane, p.n_stages);
+    producer.start(p, ring, tile * steps + first, last - first, steps, tok, token_tiles > 1, lane);
+    producer.first(p, &mx, bars, lane);
   } else if (Tile<L>::kTiered && warp < 8) {
-    build_tables(threadIdx.x, lane);
+    build_table(threadIdx.x, lane);
   }
   __syncthreads();
   if (warp >= WGS * 4) {
     Registers<WGS>::produce();
     if (warp == WGS * 4) {
-      producer.fill(p, &mx, bars, lane, 1 << 30);
+      producer.rest(p, &mx, bars, lane);
     } else if (p.n_exceptions) {
-      grid_wait();
-      gather_exceptions<L, M>(p, ring, exc, bars, tile * steps + first, last - first, steps, tok, warp - WGS * 4 - 1,
-                              lane);
+      gather_exceptions<L, M>(p, exc, bars, tile * steps + first, last - first, steps, tok, warp - WGS * 4 - 1, lane);
     }
     __syncwarp();
     if (p.cluster > 1) cluster_arrive(), cluster_wait(), cluster_arrive(), cluster_wait();
   } else {
     Registers<WGS>::consume();
-    grid_wait();
+    if (p.dependent != 2) grid_wait();
     const int wg = warp >> 2, strip = warp & 3, tid = threadIdx.x & 127, wr = wg / p.wk, wk = wg % p.wk,
-              block = tile * p.wr + wr, g = lane >> 2;
+              block = tile * p.wr + wr;
     const int parts = p.cluster * p.wk, me = rank * p.wk + wk, nq = (NB8 + parts - 1) / parts;
-    const float f0 = row_factor<L>(p, block, strip * 16 + g), f1 = row_factor<L>(p, block, strip * 16 + g + 8);
+    const RowBases bases(p, block, strip * 16 + (lane >> 2));
     const int64_t row0 = (int64_t)block * 64 + strip * 16;
     int s = 0;
     uint32_t phase = 0, rounds = 0;
     float acc[NA];
     main_loop<L, M>(acc, p, last - first, first * ks + wk * p.kb, s, phase, ring, bars, wr, wk, tid, lane);
+    grid_wait();
+    const float f0 = RowBases::factor<L>(bases.low), f1 = RowBases::factor<L>(bases.high);
 #pragma unroll
     for (int i = 0; i < NB8; i++) acc[4 * i] *= f0, acc[4 * i + 1] *= f0, acc[4 * i + 2] *= f1, acc[4 * i + 3] *= f1;
-    if (p.n_exceptions && last > first) add_exceptions<M>(acc, p, exc, bars, wr, wk == 0, strip, lane, rounds);
-    const uint32_t out = bars.full + kRingBars + warp * kRingOut;
-    const float bias0 = bias_of(p, row0 + g), bias1 = bias_of(p, row0 + g + 8);
+    if (p.n_exceptions && last > first) add_exceptions<L, M>(acc, p, exc, bars, wr, wk == 0, strip, lane, rounds);
+    Output output(p, bars.full + kRingBars + warp * kRingOut, row0, tok, lane);
     if (parts == 1) {
+      if constexpr (NB8 == 1)
+        output.eight(p, 0, acc, lane);
+      else
 #pragma unroll
-      for (int i = 0; i < NB8; i++)
-        store_block(p, out + (i & 1) * 256, acc + 4 * i, row0, tok + 8 * i, lane, bias0, bias1);
+        for (int i = 0; i < NB8; i += 2) output.sixteen(p, 8 * i, acc + 4 * i);
     } else {
       bar_sync(8, WGS * 128); /* every warpgroup has read the whole ring: its memory now takes the partial sums */
 #pragma unroll
@@ -111,27 +110,54 @@ __global__ void __launch_bounds__(WGS * 128 + 128, 1)
         cluster_arrive(), cluster_wait();
       else
         bar_sync(8, WGS * 128);
-      float f[NQ_MAX][4];
+      /* the loads of several parts are on their way together: each costs the latency of another block's memory */
+      auto reduce = [&](auto blocks, auto batch) {
+        constexpr int NQ = decltype(blocks)::value, QS = decltype(batch)::value;
+        float f[NQ][4];
 #pragma unroll
-      for (int i = 0; i < NQ_MAX; i++) f[i][0] = f[i][1] = f[i][2] = f[i][3] = 0.f;
-#pragma unroll 4
-      for (int q = 0; q < parts; q++) {
-        const int from = q / p.wk;
-        const uint32_t at = ring + (((wr * p.wk + q % p.wk) * NB8 + me * nq) * 128 + tid) * 16;
-        const uint32_t src = p.cluster > 1 ? mapa(at, from) : at;
+        for (int i = 0; i < NQ; i++) f[i][0] = f[i][1] = f[i][2] = f[i][3] = 0.f;
+        for (int q0 = 0; q0 < parts; q0 += QS) {
+          float4 v[QS][NQ];
 #pragma unroll
-        for (int i = 0; i < NQ_MAX; i++) {
-          if (i >= nq || me * nq + i >= NB8) continue;
-          const float4 v = p.cluster > 1 ? ldc_f4(src + i * 2048) : lds_f4(src + i * 2048);
-          f[i][0] += v.x, f[i][1] += v.y, f[i][2] += v.z, f[i][3] += v.w;
+          for (int k = 0; k < QS; k++) {
+            const int q = min(q0 + k, parts - 1);
+            const uint32_t at = ring + (wr * p.wk + q % p.wk) * NB8 * 2048 + tid * 16;
+            const uint32_t src = p.cluster > 1 ? mapa(at, q / p.wk) : at;
+#pragma unroll
+            for (int i = 0; i < NQ; i++) {
+              const uint32_t from = src + min(me * nq + i, NB8 - 1) * 2048;
+              v[k][i] = p.cluster > 1 ? ldc_f4(from) : lds_f4(from);
+            }
+          }
+#pragma unroll
+          for (int k = 0; k < QS; k++)
+            if (q0 + k < parts)
+#pragma unroll
+              for (int i = 0; i < NQ; i++)
+                f[i][0] += v[k][i].x, f[i][1] += v[k][i].y, f[i][2] += v[k][i].z, f[i][3] += v[k][i].w;
         }
-      }
-      __syncwarp();
-      if (p.cluster > 1) cluster_arrive();
+        __syncwarp();
+        if (p.cluster > 1) cluster_arrive();
 #pragma unroll
-      for (int i = 0; i < NQ_MAX; i++)
-        if (i < nq && me * nq + i < NB8)
-          store_block(p, out + (i & 1) * 256, f[i], row0, tok + (me * nq + i) * 8, lane, bias0, bias1);
+        for (int i = 0; i < NQ; i += 2) {
+          if (i >= nq || me * nq + i >= NB8) break;
+          if (i + 1 < nq && me * nq + i + 1 < NB8)
+            output.sixteen(p, (me * nq + i) * 8, f[i]);
+          else
+            output.eight(p, (me * nq + i) * 8, f[i], lane);
+        }
+      };
+      using std::integral_constant;
+      if (nq == 1)
+        reduce(integral_constant<int, 1>(), integral_constant<int, 4>());
+      else if (nq == 2)
+        reduce(integral_constant<int, 2>(), integral_constant<int, 4>());
+      else if (nq <= 4)
+        reduce(integral_constant<int, 4>(), integral_constant<int, 2>());
+      else if (NB8 > 8 && nq <= 8)
+        reduce(integral_constant<int, 8>(), integral_constant<int, 2>());
+      else if (NB8 > 16)
+        reduce(integral_constant<int, 16>(), integral_constant<int, 1>());
       __syncwarp();
       if (p.cluster > 1) cluster_wait();
     }
@@ -148,52 +174,49 @@ __global__ void __launch_bounds__(WGS * 128 + 128, 1)
   const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
   const int ks = p.kb, steps = (p.n_tiles + ks - 1) / ks, row_tiles = (p.n_blocks + WGS - 1) / WGS,
             units = row_tiles * steps, W = gridDim.x, w = blockIdx.x;
-  const int u0 = (int)((int64_t)w * units / W), u1 = (int)((int64_t)(w + 1) * units / W);
+  const int u0 = (int)((uint32_t)w * units / W), u1 = (int)((uint32_t)(w + 1) * units / W);
   RingProducer<L, M> producer;
   grid_release();
   if (warp == WGS * 4) {
     ring_init(p, bars, WGS * 4, lane, &mx);
-    producer.start(p, ring, u0, u1 - u0, steps, 0, false);
-    if (p.dependent) {
-      producer.prefetch(p, lane);
-      grid_wait();
-    }
-    producer.fill(p, &mx, bars, lane, p.n_stages);
+    producer.start(p, ring, u0, u1 - u0, steps, 0, false, lane);
+    producer.first(p, &mx, bars, lane);
   } else if (Tile<L>::kTiered && warp < 8) {
-    build_tables(threadIdx.x, lane);
+    build_table(threadIdx.x, lane);
   }
   __syncthreads();
   if (warp >= WGS * 4) {
     Registers<WGS>::produce();
     if (warp == WGS * 4) {
-      producer.fill(p, &mx, bars, lane, 1 << 30);
+      producer.rest(p, &mx, bars, lane);
     } else if (p.n_exceptions) {
-      grid_wait();
-      gather_exceptions<L, M>(p, ring, exc, bars, u0, u1 - u0, steps, 0, warp - WGS * 4 - 1, lane);
+      gather_exceptions<L, M>(p, exc, bars, u0, u1 - u0, steps, 0, warp - WGS * 4 - 1, lane);
     }
   } else {
     Registers<WGS>::consume();
-    grid_wait();
-    const int wg = warp >> 2, strip = warp & 3, tid = threadIdx.x & 127, g = lane >> 2;
+    if (p.dependent != 2) grid_wait();
+    const int wg = warp >> 2, strip = warp & 3, tid = threadIdx.x & 127;
     const uint32_t out_at = bars.full + kRingBars + warp * kRingOut, flag = bars.flags + 4 * wg;
     int s = 0;
     uint32_t phase = 0, rounds = 0;
     for (int u = u0; u < u1;) {
       const int tile = u / steps, k0 = u - tile * steps, n = min(steps - k0, u1 - u), block = tile * WGS + wg;
-      const float f0 = row_factor<L>(p, block, strip * 16 + g), f1 = row_factor<L>(p, block, strip * 16 + g + 8);
+      const RowBases bases(p, block, strip * 16 + (lane >> 2));
       float acc[NA];
       main_loop<L, M>(acc, p, n, k0 * ks, s, phase, ring, bars, wg, 0, tid, lane);
       u += n;
+      grid_wait();
+      const float f0 = RowBases::factor<L>(bases.low), f1 = RowBases::factor<L>(bases.high);
 #pragma unroll
       for (int i = 0; i < NB8; i++) acc[4 * i] *= f0, acc[4 * i + 1] *= f0, acc[4 * i + 2] *= f1, acc[4 * i + 3] *= f1;
-      if (p.n_exceptions) add_exceptions<M>(acc, p, exc, bars, wg, true, strip, lane, rounds);
+      if (p.n_exceptions) add_exceptions<L, M>(acc, p, exc, bars, wg, true, strip, lane, rounds);
       bool out = block < p.n_blocks;
       if (n < steps) { /* a shared tile: the last part to come adds all of them, in column order */
         auto part = [&](int worker, int first) {
           return reinterpret_cast<float4 *>(p.partials + (((size_t)worker * 2 + first) * WGS + wg) * (64 * M)) + tid;
         };
-        const int wf = (int)((((int64_t)tile * steps + 1) * W - 1) / units),
-                  wl = (int)((((int64_t)tile * steps + steps) * W - 1) / units);
+        const int wf = (int)((((uint32_t)tile * steps + 1) * W - 1) / units),
+                  wl = (int)((((uint32_t)tile * steps + steps) * W - 1) / units);
         unsigned *counter = p.counters + tile * WGS + wg;
         uint32_t last = 0;
         if (k0 == 0) { /* usual: the other parts were done at the start of the next workers' ranges */
@@ -249,11 +272,12 @@ __global__ void __launch_bounds__(WGS * 128 + 128, 1)
         out = out && last;
       }
       if (out) {
-        const int64_t row0 = (int64_t)block * 64 + strip * 16;
-        const float bias0 = bias_of(p, row0 + g), bias1 = bias_of(p, row0 + g + 8);
+        Output output(p, out_at, (int64_t)block * 64 + strip * 16, 0, lane);
+        if constexpr (NB8 == 1)
+          output.eight(p, 0, acc, lane);
+        else
 #pragma unroll
-        for (int i = 0; i < NB8; i++)
-          store_block(p, out_at + (i & 1) * 256, acc + 4 * i, row0, 8 * i, lane, bias0, bias1);
+          for (int i = 0; i < NB8; i += 2) output.sixteen(p, 8 * i, acc + 4 * i);
       }
     }
   }
@@ -274,7 +298,8 @@ int ring_launch(const CUtensorMap &mx, const RingArgs &p, const RingConfig &c, c
   const int64_t units = (int64_t)row_tiles * ((p.n_tiles + ks - 1) / ks);
   const int64_t blocks =
       cluster ? (int64_t)row_tiles * ((p.tokens + M - 1) / M) * c.cluster : (c.workers < units ? c.workers : units);
-  if (blocks > 0x7FFFFFFF || units > 0x7FFFFFFF) return -GLYD_E_PARAMETER;
+  /* places in the work are products of 32 bits */
+  if (blocks > 0x7FFFFFFF || units > 0x7FFFFFFF || (!cluster && units * blocks > 0xFFFFFFFF)) return -GLYD_E_PARAMETER;
   config.gridDim = dim3((unsigned)blocks);
   config.blockDim = dim3(WGS * 128 + 128);
   config.dynamicSmemBytes = (size_t)shared;

@@ -23,12 +23,16 @@ struct RingConfig {
   int kb;        /* tiles of a warpgroup in a stage */
   int cluster;   /* blocks along the columns; 0: stream-K */
   int workers;   /* stream-K: blocks */
-  int dependent; /* programmatic dependent launch */
+  int dependent; /* programmatic dependent launch; 2: of a pack that is older than the kernel before */
 };
 
 /* Bytes of shared memory: barriers full[16], empty[16], exceptions full, empty and flags[4]; staging of the output of a
- * warp; look-up tables of tiered, one copy a bank; start of the buffer of exceptions. */
-constexpr int kRingStagesMax = 16, kRingBars = 320, kRingOut = 512, kRingTables = 256 * 256, kExceptionHeader = 64;
+ * warp; the look-up table of tiered, one copy a bank in half of it, activations of exceptions in the other; start of the
+ * buffer of exceptions. */
+constexpr int kRingStagesMax = 16, kRingBars = 320, kRingOut = 512, kRingTables = 256 * 256, kExceptionHeader = 32;
+
+/* of the activations of an exception's column: different exceptions begin in different banks */
+__host__ __device__ constexpr int ring_x_pitch(int tokens) { return tokens / 8 % 2 ? 2 * tokens : 2 * tokens + 16; }
 
 struct RingRoom {
   int stage_bytes, n_stages, escape_slot;
@@ -36,24 +40,31 @@ struct RingRoom {
   int shared;  /* bytes in all; negative: this does not fit */
 };
 
-/* How shared memory is divided. Up to 10 KiB for exceptions may cost a stage; beyond that they take what is left. */
+/* How shared memory is divided. Room for the exceptions of a row block comes before stages beyond the third. */
 inline RingRoom ring_room(bool tiered, const RingConfig &c, int escape_max, int64_t block_exc_max, int shared_max) {
   const int tile = tiered ? GLYD_WEIGHTS_TIERED_TILE : GLYD_WEIGHTS_MMA12_TILE, warpgroups = c.wr * c.wk,
             cols = tiered ? GLYD_WEIGHTS_TIERED_COLS : GLYD_WEIGHTS_MMA12_COLS, ks = c.wk * c.kb,
-            one = 8 + 2 * c.tokens, /* place, delta, activations of a column */
-      fixed = 1024 + (tiered ? kRingTables : 0) + kRingBars + warpgroups * 4 * kRingOut, room = shared_max - fixed;
+            fixed = 1024 + (tiered ? kRingTables : 0) + kRingBars + warpgroups * 4 * kRingOut,
+            room = shared_max - fixed,
+            one = c.wr * (8 + (tiered ? 0 : ring_x_pitch(c.tokens))); /* place, delta, activations of a column */
   RingRoom r = {};
   r.escape_slot = tiered ? escape_max + 16 : 0; /* windows of 64 bits read up to 12 bytes past the end */
   r.stage_bytes = (ks * c.tokens * 2 * cols + c.wr * ks * (tile + r.escape_slot) + 1023) & ~1023;
-  const int64_t want = block_exc_max > 0 ? kExceptionHeader + c.wr * block_exc_max * one : 0;
-  const int reserved = (int)(want < 10240 ? want : 10240);
-  r.n_stages = (room - reserved) / r.stage_bytes;
-  if (r.n_stages > kRingStagesMax) r.n_stages = kRingStagesMax;
+  int64_t want = block_exc_max;
+  if (want > 0 && c.cluster > 1) /* those of a block's columns; more than this are gathered in a second round */
+    want = (want + want / 4) / c.cluster + 8 < want ? (want + want / 4) / c.cluster + 8 : want;
+  if (tiered && want > kRingTables / 4 / c.tokens / c.wr) want = kRingTables / 4 / c.tokens / c.wr;
+  const int header = want > 0 ? kExceptionHeader + 16 : 0;
+  const int64_t bytes = want > 0 ? header + want * one : 0;
+  int stages = (int)(((int64_t)room - bytes) / r.stage_bytes);
+  if (stages < 3) stages = (room - header - 8 * one) / r.stage_bytes; /* 8 must fit */
+  if (stages > 3 && bytes > room - 3 * r.stage_bytes) stages = 3;
+  r.n_stages = stages < kRingStagesMax ? stages : kRingStagesMax;
   const int left = room - r.n_stages * r.stage_bytes;
-  r.exc_cap = want ? ((int)(want < left ? want : left) - kExceptionHeader) / (c.wr * one) : 0;
-  r.shared = fixed + r.n_stages * r.stage_bytes + (want ? kExceptionHeader + r.exc_cap * c.wr * one : 0);
+  r.exc_cap = want > 0 ? (int)(bytes < left ? want : (left - header) / one) : 0;
+  r.shared = fixed + r.n_stages * r.stage_bytes + (want > 0 ? header + r.exc_cap * one : 0);
   const bool partials_fit = c.cluster == 0 || warpgroups * 64 * c.tokens * 4 <= r.n_stages * r.stage_bytes;
-  if (r.n_stages < 2 || (want && r.exc_cap < 1) || !partials_fit) r.shared = -1;
+  if (r.n_stages < 2 || (want > 0 && r.exc_cap < 1) || !partials_fit) r.shared = -1;
   return r;
 }
 

@@ -6,10 +6,9 @@
  * One warp fills the ring: packed tiles by bulk copies, activations by TMA
  * (128-byte swizzle, zeros past the last token and column). Warpgroups decode
  * their 64 rows to registers, the A operand of wgmma; the activations are B.
- * Meanwhile three more warps follow the ring and gather the exceptions of the row
- * tile into a buffer of their own: row, value - what its place decodes to, and the
- * activations of its column. When a warpgroup has its fp32 sums, it adds those of
- * its rows.
+ * Meanwhile three more warps gather the exceptions of the row tile into a buffer
+ * of their own: row, value - what its place decodes to, and the activations of its
+ * column. When a warpgroup has its fp32 sums, it adds those of its rows.
  *
  * A stage: activations [kb * wk tiles][tokens x tile columns], tiles [wr][kb * wk],
  * escapes (tiered) [wr][kb * wk] slots of escape_slot bytes.
@@ -23,6 +22,8 @@
 #include "wgmma_sm90.cuh"
 
 namespace glyd {
+
+extern __shared__ __align__(1024) uint8_t ring_memory[];
 
 struct RingArgs {
   const uint8_t *blocks;     /* [n_blocks, 128] row block headers */
@@ -43,7 +44,7 @@ struct RingArgs {
   int wr, wk, kb; /* row blocks; warpgroups along the columns; tiles a warpgroup and stage */
   int cluster;    /* blocks along the columns */
   int exc_cap;    /* exceptions of a row block that fit in their buffer */
-  int dependent;  /* launched ahead of the end of the kernel before */
+  int dependent;  /* 1: launched ahead of the end of the kernel before; 2: and the pack is older than that kernel */
 };
 
 template <int L> struct Tile {
@@ -64,106 +65,172 @@ __device__ __forceinline__ void ring_init(const RingArgs &p, const Bars &b, int 
   if (lane == 0) {
     tma_prefetch_map(mx);
     mb_init(b.exc_full, 1);
-    mb_init(b.exc_empty, consumer_warps);
+    mb_init(b.exc_empty, consumer_warps * 32);
   }
   if (lane < p.n_stages)
     mb_init(b.full + 8 * lane, 1);
   else if (lane >= 16 && lane - 16 < p.n_stages)
-    mb_init(b.empty + 8 * (lane - 16), consumer_warps + (p.n_exceptions ? 3 : 0));
+    mb_init(b.empty + 8 * (lane - 16), consumer_warps);
   mb_fence_init();
   __syncwarp();
 }
 
 /* ---- the warp that fills the ring ------------------------------------------- */
-/* Units u0 .. u0 + n: unit u is columns step u % steps of row tile u / steps. Every lane has the copies of one tile
- * of one of the next stages (index entries are read for a warp's worth of tiles at a time). */
+/* Units u0 .. u0 + n: unit u is columns step u % steps of row tile u / steps. One lane issues every copy; addresses are
+ * advanced, not computed, because a refill waits for this warp. Of tiered, every lane knows the escapes of one tile of
+ * one of the next stages: index entries are read for a warp's worth of tiles at a time, and a batch ahead. */
 template <int L, int M> struct RingProducer {
   using T = Tile<L>;
-  static constexpr int kBox = M * 128;
-  uint32_t ring, bytes, esc_bytes, total;
-  const uint8_t *src, *esc_src;
+  static constexpr int kBox = M * 128, kBoxes = T::kCols / 64;
+  uint32_t ring;
+  uint32_t unit, units, total; /* of a lane: first escape unit of its tile, their number, bytes of its stage */
+  uint32_t next_a, next_b;     /* of the batch ahead: entries of the index */
+  uint64_t next_first;
+  const uint8_t *src; /* tile of the first row block */
   uint64_t policy_w, policy_a;
-  int u0, n, steps, tok, at, batch, group, row, chunk, slot, kstep;
-  uint32_t lap;
+  int u0, n, steps, tok, tile, k, ka, batch, ahead;
 
   __device__ __forceinline__ void start(const RingArgs &p, uint32_t ring_at, int first, int count, int steps_of_tile,
-                                        int token, bool reread) {
+                                        int token, bool reread, int lane) {
     ring = ring_at, u0 = first, n = count, steps = steps_of_tile, tok = token;
-    at = 0, batch = 32, slot = 0, lap = 0, kstep = first % steps_of_tile;
+    tile = first / steps, k = ka = (first - tile * steps) * p.wk * p.kb;
+    src = p.tiles + ((size_t)tile * p.wr * p.n_tiles + k) * T::kBytes;
     policy_w = reread ? policy_evict_normal() : policy_evict_first();
     policy_a = policy_evict_last();
+    if (T::kTiered) {
+      batch = 32, ahead = 0;
+      look_ahead(p, lane, p.wr * p.wk * p.kb);
+    }
   }
-  __device__ __forceinline__ void look_up(const RingArgs &p, int lane) { /* copies of the stages at .. at + 32 / per */
-    const int ks = p.wk * p.kb, split = T::kTiered ? ks : 1, per = p.wr * split;
-    batch = 0;
-    group = lane / per;
-    const int sub = lane - group * per, i = at + group;
-    row = sub / split, chunk = sub - row * split;
-    bytes = esc_bytes = 0;
+  __device__ __forceinline__ void look_ahead(const RingArgs &p, int lane, int per) { /* stages ahead .. + 32 / per */
+    const int ks = p.wk * p.kb, group = lane / per, sub = lane - group * per, row = sub / ks, i = ahead + group;
+    next_a = next_b = 0, next_first = 0;
     if (group < 32 / per && i < n) {
-      const int u = u0 + i, tile = u / steps, k = (u - tile * steps) * ks + chunk, block = tile * p.wr + row;
-      if (block < p.n_blocks && k < p.n_tiles) {
-        bytes = (uint32_t)(T::kTiered ? 1 : min(ks, p.n_tiles - k)) * T::kBytes;
-        src = p.tiles + ((size_t)block * p.n_tiles + k) * T::kBytes;
-        if (T::kTiered) {
-          const uint32_t *entry = p.index + (size_t)block * (p.n_tiles + 1) + k;
-          const uint32_t a = entry[0], b = entry[1];
-          const uint64_t unit = *(const uint64_t *)(p.blocks + (size_t)block * GLYD_WEIGHTS_BLOCK_HEADER +
-                                                    GLYD_WEIGHTS_BLOCK_AT_ESCAPES) +
-                                a;
-          const uint32_t units = b - a;
-          if (b >= a && units * 16 <= (uint32_t)p.escape_slot - 16 && units <= p.n_escape_units &&
-              unit <= p.n_escape_units - units) { /* a pack that lies loads nothing */
-            esc_bytes = units * 16;
-            esc_src = p.escapes + unit * 16;
-          }
-        }
+      const int u = u0 + i, t = u / steps, tile_k = (u - t * steps) * ks + sub - row * ks, block = t * p.wr + row;
+      if (block < p.n_blocks && tile_k < p.n_tiles) {
+        const uint32_t *entry = p.index + (size_t)block * (p.n_tiles + 1) + tile_k;
+        next_a = entry[0], next_b = entry[1];
+        next_first =
+            *(const uint64_t *)(p.blocks + (size_t)block * GLYD_WEIGHTS_BLOCK_HEADER + GLYD_WEIGHTS_BLOCK_AT_ESCAPES);
       }
     }
-    const uint32_t mine = bytes + esc_bytes;
-    total = 0;
-    for (int k = 0; k < per; k++) total += __shfl_sync(~0u, mine, min(group * per + k, 31));
+    ahead += 32 / per;
   }
-  __device__ __forceinline__ void fill(const RingArgs &p, const CUtensorMap *mx, const Bars &bars, int lane,
-                                       int limit) {
-    const int ks = p.wk * p.kb, split = T::kTiered ? ks : 1, in_batch = 32 / (p.wr * split);
-    constexpr int boxes = T::kCols / 64;
-    for (; at < n && at < limit; at++, batch++) {
-      const int s = slot;
-      if (lap) mb_wait(bars.empty + 8 * s, (lap - 1) & 1);
-      if (batch >= in_batch) look_up(p, lane);
-      if (group == batch) {
-        const uint32_t full = bars.full + 8 * s, stage = ring + s * p.stage_bytes, tiles_at = stage + ks * boxes * kBox;
-        if (row == 0 && chunk == 0) {
-          mb_expect(full, total + ks * boxes * kBox);
-          for (int c = 0; c < ks * boxes; c++) /* columns past the matrix arrive as zeros */
-            tma2d(stage + c * kBox, mx, (kstep * ks * boxes + c) * 64, tok, full, policy_a);
-        }
-        const int to = row * ks + chunk;
-        if (bytes) bulk(tiles_at + to * T::kBytes, src, bytes, full, policy_w);
-        if (T::kTiered && esc_bytes)
-          bulk(tiles_at + p.wr * ks * T::kBytes + to * p.escape_slot, esc_src, esc_bytes, full, policy_w);
+  __device__ __forceinline__ void look_up(const RingArgs &p, int lane, int per) {
+    const uint64_t first = next_first + next_a;
+    const uint32_t count = next_b - next_a;
+    batch = 0;
+    unit = units = 0;
+    if (next_b >= next_a && count * 16 <= (uint32_t)p.escape_slot - 16 && count <= p.n_escape_units &&
+        first <= p.n_escape_units - count) /* a pack that lies loads nothing */
+      unit = (uint32_t)first, units = count;
+    total = 0;
+    const int group = lane / per;
+    for (int c = 0; c < per; c++) total += __shfl_sync(~0u, units * 16, min(group * per + c, 31));
+    look_ahead(p, lane, per);
+  }
+  /* columns past the matrix arrive as zeros */
+  __device__ __forceinline__ void activations(const RingArgs &p, const CUtensorMap *mx, const Bars &bars, int slot) {
+    const int ks = p.wk * p.kb;
+    if (elect()) {
+      const uint32_t full = bars.full + 8 * slot;
+      uint32_t to = ring + slot * p.stage_bytes;
+      int col = ka * T::kCols;
+#pragma unroll 1
+      for (int c = 0; c < ks * kBoxes; c++, to += kBox, col += 64) tma2d(to, mx, col, tok, full, policy_a);
+    }
+    if ((ka += ks) >= steps * ks) ka = 0;
+  }
+  __device__ __forceinline__ void weights(const RingArgs &p, const Bars &bars, int lane, int slot) {
+    const int ks = p.wk * p.kb, per = p.wr * ks;
+    const size_t row_bytes = (size_t)p.n_tiles * T::kBytes;
+    const uint32_t full = bars.full + 8 * slot, tiles_at = ring + slot * p.stage_bytes + ks * kBoxes * kBox,
+                   escapes_at = tiles_at + per * T::kBytes;
+    uint32_t escape_bytes = 0;
+    if (T::kTiered) {
+      if ((batch + 1) * per > 32) look_up(p, lane, per);
+      escape_bytes = __shfl_sync(~0u, total, batch * per);
+    }
+    if (elect()) {
+      const int rows = min(p.wr, p.n_blocks - tile * p.wr);
+      const uint32_t bytes = min(ks, p.n_tiles - k) * T::kBytes;
+      mb_expect(full, rows * bytes + escape_bytes + ks * kBoxes * kBox);
+      const uint8_t *from = src;
+      uint32_t to = tiles_at;
+#pragma unroll 1
+      for (int r = 0; r < rows; r++, from += row_bytes, to += ks * T::kBytes) bulk(to, from, bytes, full, policy_w);
+    }
+    if (T::kTiered) {
+#pragma unroll 1
+      for (int c = 0; c < per; c++) {
+        const uint32_t count = __shfl_sync(~0u, units, batch * per + c),
+                       first = __shfl_sync(~0u, unit, batch * per + c);
+        if (count && elect())
+          bulk(escapes_at + c * p.escape_slot, p.escapes + (uint64_t)first * 16, count * 16, full, policy_w);
       }
-      __syncwarp();
-      if (++slot == p.n_stages) slot = 0, lap++;
-      if (++kstep == steps) kstep = 0;
+      batch++;
+    }
+    k += ks, src += ks * T::kBytes;
+    if (k >= steps * ks) {
+      k = 0, tile++;
+      src = p.tiles + (size_t)tile * p.wr * row_bytes;
+    }
+  }
+  /* The first filling. Activations go ahead of the weights of their stage: behind a ring of weights they would come
+   * microseconds late. A launch that is ahead of the kernel before takes the weights, then waits for x. */
+  __device__ __forceinline__ void first(const RingArgs &p, const CUtensorMap *mx, const Bars &bars, int lane) {
+    const int s = min(p.n_stages, n);
+    if (p.dependent == 1) prefetch(p, lane);
+    if (p.dependent != 2) grid_wait();
+    for (int i = 0; i < s; i++) {
+      if (p.dependent != 2) activations(p, mx, bars, i);
+      weights(p, bars, lane, i);
+    }
+    if (p.dependent == 2) {
+      grid_wait();
+      for (int i = 0; i < s; i++) activations(p, mx, bars, i);
+    }
+  }
+  __device__ __forceinline__ void rest(const RingArgs &p, const CUtensorMap *mx, const Bars &bars, int lane) {
+    int slot = 0;
+    uint32_t phase = 0;
+    for (int i = p.n_stages; i < n; i++) {
+      mb_wait(bars.empty + 8 * slot, phase);
+      activations(p, mx, bars, slot);
+      weights(p, bars, lane, slot);
+      if (++slot == p.n_stages) slot = 0, phase ^= 1;
     }
   }
   /* ahead of a dependent launch's wait: what the first stages need, into L2 */
   __device__ __forceinline__ void prefetch(const RingArgs &p, int lane) {
     const int ks = p.wk * p.kb;
     for (int i = lane; i < min(p.n_stages, n) * p.wr; i += 32) {
-      const int u = u0 + i / p.wr, tile = u / steps, k = (u - tile * steps) * ks, block = tile * p.wr + i % p.wr;
-      if (block < p.n_blocks && k < p.n_tiles)
-        bulk_prefetch(p.tiles + ((size_t)block * p.n_tiles + k) * T::kBytes, min(ks, p.n_tiles - k) * T::kBytes);
+      const int u = u0 + i / p.wr, t = u / steps, tile_k = (u - t * steps) * ks, block = t * p.wr + i % p.wr;
+      if (block < p.n_blocks && tile_k < p.n_tiles)
+        bulk_prefetch(p.tiles + ((size_t)block * p.n_tiles + tile_k) * T::kBytes,
+                      min(ks, p.n_tiles - tile_k) * T::kBytes);
     }
   }
 };
 
 /* ---- exceptions ------------------------------------------------------------------ */
-/* Buffer: u32 counts[4], u32 more, at 64: u32 place [wr][cap], fp32 delta [wr][cap], bf16 activations [wr][cap][M].
- * Columns come by in ascending order, as exceptions do, so their activations are taken from the stages. What does not
- * fit is gathered from global memory when the buffer has been read: slow, but any number of exceptions is right. */
+/* Buffer: u32 counts[4], u32 more[4], u32 place [wr][cap], fp32 delta [wr][cap], and bf16 activations of the columns.
+ * Filled for a row tile by three warps while its tiles go through the ring, with activations from global memory: they
+ * hold up nothing. What does not fit is gathered when the buffer has been read: slow, but any number is right. */
+template <int L, int M> struct ExceptionBuffer {
+  uint32_t header, places, deltas, xs;
+  __device__ __forceinline__ ExceptionBuffer(const RingArgs &p, uint32_t at)
+      : header(at), places(at + kExceptionHeader), deltas(places + 4 * p.exc_cap * p.wr),
+        xs(Tile<L>::kTiered ? smem_u32(ring_memory) + 128 : (deltas + 4 * p.exc_cap * p.wr + 15) & ~15u) {}
+  /* of token t of exception e; tokens 8 i to 8 i + 7 lie together. tiered: 128 bytes of every row of the table of 256,
+   * turned so that exceptions begin in different banks */
+  __device__ __forceinline__ uint32_t x(uint32_t e, uint32_t t) const {
+    if (!Tile<L>::kTiered) return xs + e * ring_x_pitch(M) + 2 * t;
+    const uint32_t i = e * M + t;
+    return xs + (i >> 6) * 256 + ((2 * i + (i >> 6) * 16) & 127);
+  }
+};
+
 /* First of n ascending places that is at least bound; all lanes take part. */
 __device__ __forceinline__ uint32_t first_at_least(const uint32_t *places, uint32_t n, uint64_t bound, int lane) {
   uint32_t lo = 0, hi = n;
@@ -179,36 +246,6 @@ __device__ __forceinline__ uint32_t first_at_least(const uint32_t *places, uint3
   return lo;
 }
 
-/* The exceptions of one row block in a range of columns; a warp at work on 32 of them. */
-struct ExceptionList {
-  const uint32_t *places;
-  const uint16_t *values;
-  uint32_t at, end, batch; /* next, end; first of the 32 in registers */
-  uint32_t place, value;
-
-  __device__ __forceinline__ void load(int lane) {
-    batch = at;
-    place = at + lane < end ? places[at + lane] : ~0u;
-    value = at + lane < end ? values[at + lane] : 0u;
-  }
-  __device__ __forceinline__ void open(const RingArgs &p, int block, uint64_t from, uint64_t to, int lane) {
-    at = end = batch = 0, place = ~0u, value = 0;
-    if (block >= p.n_blocks) return;
-    const uint8_t *h = p.blocks + (size_t)block * GLYD_WEIGHTS_BLOCK_HEADER;
-    const uint32_t count = *(const uint32_t *)(h + GLYD_WEIGHTS_BLOCK_AT_EXC_COUNT);
-    const uint64_t first = *(const uint64_t *)(h + GLYD_WEIGHTS_BLOCK_AT_EXC_FIRST);
-    if (count > p.n_exceptions || first > p.n_exceptions - count) return; /* a pack that lies */
-    places = p.places + first, values = p.values + first;
-    if (to < (uint64_t)p.cols * 64 || from > 0) {
-      end = first_at_least(places, count, to, lane);
-      at = first_at_least(places, end, from, lane);
-    } else {
-      end = count;
-    }
-    load(lane);
-  }
-};
-
 /* value - what its place decodes to; 0 for a place outside of the matrix, which no writer makes */
 template <int L>
 __device__ __forceinline__ float exception_delta(const RingArgs &p, int block, uint32_t place, uint32_t value) {
@@ -221,165 +258,219 @@ __device__ __forceinline__ float exception_delta(const RingArgs &p, int block, u
   return delta;
 }
 
+/* The exceptions of one row block in a range of places. */
+struct ExceptionList {
+  static constexpr uint32_t kScan = 512; /* fewer are read from the first on, more are searched */
+  const uint32_t *places;
+  const uint16_t *values;
+  uint32_t at, end;
+
+  __device__ __forceinline__ void open(const RingArgs &p, int block, uint32_t from, uint32_t to, int lane) {
+    at = end = 0;
+    if (block >= p.n_blocks) return;
+    const uint8_t *h = p.blocks + (size_t)block * GLYD_WEIGHTS_BLOCK_HEADER;
+    const uint32_t count = *(const uint32_t *)(h + GLYD_WEIGHTS_BLOCK_AT_EXC_COUNT);
+    const uint64_t first = *(const uint64_t *)(h + GLYD_WEIGHTS_BLOCK_AT_EXC_FIRST);
+    if (count > p.n_exceptions || first > p.n_exceptions - count) return; /* a pack that lies */
+    places = p.places + first, values = p.values + first, end = count;
+    if (count > kScan) {
+      end = first_at_least(places, count, to, lane);
+      at = first_at_least(places, end, from, lane);
+    }
+  }
+  /* up to cap of them to the buffer; returns how many */
+  template <int L>
+  __device__ __forceinline__ uint32_t take(const RingArgs &p, int block, uint32_t from, uint32_t to, uint32_t places_at,
+                                           uint32_t deltas_at, int lane) {
+    const uint32_t cap = p.exc_cap;
+    uint32_t done = 0;
+    while (at < end && done < cap) {
+      const uint32_t place = at + lane < end ? places[at + lane] : ~0u,
+                     value = at + lane < end ? values[at + lane] : 0u;
+      const bool in = place >= from && place < to;
+      const uint32_t mask = __ballot_sync(~0u, in), rank = done + __popc(mask & ((1u << lane) - 1));
+      if (in && rank < cap) {
+        sts32(places_at + 4 * rank, place);
+        sts32(deltas_at + 4 * rank, __float_as_uint(exception_delta<L>(p, block, place, value)));
+      }
+      const uint32_t left = __ballot_sync(~0u, in && rank >= cap);
+      done = min(done + __popc(mask), cap);
+      at = left ? at + __ffs(left) - 1 : __any_sync(~0u, place >= to) ? end : at + 32;
+    }
+    return done;
+  }
+};
+
 template <int L, int M>
-__device__ __forceinline__ void gather_exceptions(const RingArgs &p, uint32_t ring, uint32_t buffer, const Bars &bars,
-                                                  int u0, int n, int steps, int tok, int gatherer, int lane) {
-  constexpr int kBox = M * 128;
-  const uint32_t cap = p.exc_cap, width = Tile<L>::kCols * p.wk * p.kb, places_at = buffer + kExceptionHeader,
-                 deltas_at = places_at + 4 * cap * p.wr, xs_at = deltas_at + 4 * cap * p.wr;
-  uint32_t rounds = 0, phase = 0;
-  int s = 0;
+__device__ __forceinline__ void gather_exceptions(const RingArgs &p, uint32_t buffer_at, const Bars &bars, int u0,
+                                                  int n, int steps, int tok, int gatherer, int lane) {
+  constexpr int kBatch = 8;
+  const ExceptionBuffer<L, M> buffer(p, buffer_at);
+  const uint32_t cap = p.exc_cap, thread = gatherer * 32 + lane;
+  const uint16_t *x = reinterpret_cast<const uint16_t *>(p.x) + (size_t)tok * p.cols;
+  uint32_t rounds = 0;
+  if (p.dependent != 2) grid_wait();
   for (int i = 0; i < n;) {
     const int u = u0 + i, tile = u / steps, k0 = u - tile * steps, len = min(steps - k0, n - i);
+    const uint64_t width = Tile<L>::kCols * 64 * p.wk * p.kb;
+    const uint32_t from = (uint32_t)(k0 * width), to = (uint32_t)min((k0 + len) * width, (uint64_t)~0u);
     i += len;
-    ExceptionList list[2]; /* row blocks gatherer and gatherer + 3 */
-    uint32_t done[2] = {0, 0};
-#pragma unroll
-    for (int h = 0; h < 2; h++)
-      list[h].open(p, gatherer + 3 * h < p.wr ? tile * p.wr + gatherer + 3 * h : p.n_blocks, (uint64_t)k0 * width * 64,
-                   (uint64_t)(k0 + len) * width * 64, lane);
-    if (rounds) mb_wait(bars.exc_empty, (rounds - 1) & 1);
-    for (int j = 0; j < len; j++) {
-      const uint32_t stage = ring + s * p.stage_bytes, col0 = (uint32_t)(k0 + j) * width;
-      mb_wait(bars.full + 8 * s, phase);
+    uint32_t begin[2] = {0, 0}; /* of row blocks gatherer and gatherer + 3 */
+    for (bool first = true, more = true; more; first = false, rounds++) {
+      if (rounds) mb_wait(bars.exc_empty, (rounds - 1) & 1);
 #pragma unroll
       for (int h = 0; h < 2; h++) {
-        ExceptionList &l = list[h];
-        while (l.at < l.end && done[h] < cap) {
-          const uint32_t place = __shfl_sync(~0u, l.place, l.at - l.batch), col = (place >> 6) - col0;
-          if (col >= width) break; /* of a later stage, or of none */
-          const uint32_t value = __shfl_sync(~0u, l.value, l.at - l.batch), r = gatherer + 3 * h, e = r * cap + done[h];
-          if (lane == 0) {
-            sts32(places_at + 4 * e, place);
-            sts32(deltas_at + 4 * e, __float_as_uint(exception_delta<L>(p, tile * p.wr + r, place, value)));
-          }
-          for (int t = lane; t < M; t += 32) { /* 128-byte swizzle: chunk c of 16 bytes is at c ^ (row mod 8) */
-            const uint32_t x = stage + (col >> 6) * kBox + t * 128 + (((col >> 3) ^ t) & 7) * 16 + (col & 7) * 2;
-            sts16(xs_at + e * 2 * M + t * 2, (uint16_t)lds16(x));
-          }
-          done[h]++;
-          if (++l.at - l.batch == 32) l.load(lane);
+        const int r = gatherer + 3 * h, block = tile * p.wr + r;
+        if (r >= 4) continue;
+        uint32_t done = 0;
+        bool rest = false;
+        if (r < p.wr) {
+          ExceptionList list;
+          list.open(p, block, from, to, lane);
+          if (!first) list.at = begin[h];
+          done =
+              list.template take<L>(p, block, from, to, buffer.places + 4 * r * cap, buffer.deltas + 4 * r * cap, lane);
+          begin[h] = list.at, rest = list.at < list.end;
         }
+        if (lane == 0) sts32(buffer.header + 4 * r, done), sts32(buffer.header + 16 + 4 * r, rest);
       }
       __syncwarp();
-      if (lane == 0) mb_arrive(bars.empty + 8 * s);
-      if (++s == p.n_stages) s = 0, phase ^= 1;
-    }
-    for (bool first = true, more = true; more; first = false, rounds++) {
-      if (!first) {
-        mb_wait(bars.exc_empty, (rounds - 1) & 1);
+      bar_sync(15, 96);
+      if (rounds == 0) grid_wait();
+      const uint4 counts = lds128(buffer.header);
+      const uint32_t c1 = counts.x + counts.y, c2 = c1 + counts.z, total = (c2 + counts.w) * M;
+      auto slot = [&](uint32_t e) { /* of the e-th exception, in the order of row blocks */
+                                    return e < counts.x ? e
+                                           : e < c1     ? cap + e - counts.x
+                                           : e < c2     ? 2 * cap + e - c1
+                                                        : 3 * cap + e - c2;
+      };
+      for (uint32_t item = thread; item < total; item += 96 * kBatch) {
+        uint16_t v[kBatch];
 #pragma unroll
-        for (int h = 0; h < 2; h++) {
-          ExceptionList &l = list[h];
-          const uint32_t r = gatherer + 3 * h, now = min(l.end - l.at, cap);
-          for (uint32_t k = 0; k < now; k++) {
-            const uint32_t place = l.places[l.at + k], value = l.values[l.at + k], e = r * cap + k,
-                           col = min(place >> 6, (uint32_t)p.cols - 1);
-            if (lane == 0) {
-              sts32(places_at + 4 * e, place);
-              sts32(deltas_at + 4 * e, __float_as_uint(exception_delta<L>(p, tile * p.wr + r, place, value)));
-            }
-            const uint16_t *x = reinterpret_cast<const uint16_t *>(p.x) + (size_t)tok * p.cols + col;
-            for (int t = lane; t < M; t += 32)
-              sts16(xs_at + e * 2 * M + t * 2, tok + t < p.tokens ? x[(size_t)t * p.cols] : (uint16_t)0);
-          }
-          done[h] = now, l.at += now;
+        for (int j = 0; j < kBatch; j++) {
+          const uint32_t at = item + 96 * j, t = at % M;
+          v[j] = 0;
+          if (at < total && (int)t < p.tokens - tok)
+            v[j] = x[(size_t)t * p.cols + min(lds32(buffer.places + 4 * slot(at / M)) >> 6, (uint32_t)p.cols - 1)];
+        }
+#pragma unroll
+        for (int j = 0; j < kBatch; j++) {
+          const uint32_t at = item + 96 * j;
+          if (at < total) sts16(buffer.x(slot(at / M), at % M), v[j]);
         }
       }
-      __syncwarp();
-      bar_sync(15, 96); /* all have seen the last round's more */
-      if (gatherer == 0 && lane == 0) sts32(buffer + 16, 0);
-      __syncwarp();
-      bar_sync(15, 96);
-#pragma unroll
-      for (int h = 0; h < 2; h++)
-        if (lane == 0 && gatherer + 3 * h < p.wr) {
-          sts32(buffer + 4 * (gatherer + 3 * h), done[h]);
-          if (list[h].at < list[h].end) sts32(buffer + 16, 1); /* more than fits: all say the same */
-        }
+      const uint4 mores = lds128(buffer.header + 16);
+      more = mores.x | mores.y | mores.z | mores.w;
       __syncwarp();
       bar_sync(15, 96);
-      more = lds32(buffer + 16);
-      if (gatherer == 0 && lane == 0) mb_arrive(bars.exc_full);
+      if (thread == 0) mb_arrive(bars.exc_full);
     }
   }
 }
 
-/* Adds the exceptions of a row tile to the sums of a warpgroup, in the order of the list. */
-template <int M>
-__device__ __forceinline__ void add_exceptions(float (&acc)[M / 2], const RingArgs &p, uint32_t buffer,
+/* Adds the exceptions of a row tile to the sums of a warpgroup: those of a row in the order of the list, rows side by
+ * side. */
+template <int L, int M>
+__device__ __forceinline__ void add_exceptions(float (&acc)[M / 2], const RingArgs &p, uint32_t buffer_at,
                                                const Bars &bars, int r, bool mine, int strip, int lane,
                                                uint32_t &rounds) {
-  const uint32_t cap = p.exc_cap, places_at = buffer + kExceptionHeader + 4 * r * cap,
-                 deltas_at = places_at + 4 * cap * p.wr,
-                 xs = buffer + kExceptionHeader + 8 * cap * p.wr + r * cap * 2 * M + 4 * (lane & 3);
+  const ExceptionBuffer<L, M> buffer(p, buffer_at);
+  const uint32_t first = r * p.exc_cap;
   for (uint32_t more = 1; more; rounds++) {
     mb_wait(bars.exc_full, rounds & 1);
-    const uint32_t end = lds32(buffer + 4 * r);
-    more = lds32(buffer + 16);
+    const uint32_t end = lds32(buffer.header + 4 * r);
+    const uint4 mores = lds128(buffer.header + 16);
+    more = mores.x | mores.y | mores.z | mores.w;
     for (uint32_t e0 = 0; mine && e0 < end; e0 += 32) {
-      const uint32_t row = e0 + lane < end ? lds32(places_at + 4 * (e0 + lane)) & 63 : ~0u;
-      uint32_t todo = __ballot_sync(~0u, (int)(row >> 4) == strip);
+      const uint32_t row = e0 + lane < end ? lds32(buffer.places + 4 * (first + e0 + lane)) & 63 : ~0u;
+      uint32_t todo = 0; /* those of the lane's rows g and g + 8 */
+#pragma unroll
+      for (uint32_t g = 0; g < 8; g++) {
+        const uint32_t of_g = __ballot_sync(~0u, (int)(row >> 4) == strip && (row & 7) == g);
+        if ((uint32_t)lane >> 2 == g) todo = of_g;
+      }
       while (todo) {
-        const int k = __ffs(todo) - 1;
+        const uint32_t e = first + e0 + __ffs(todo) - 1;
         todo &= todo - 1;
-        const uint32_t at = __shfl_sync(~0u, row, k);
-        if ((at & 7) == (uint32_t)lane >> 2) {
-          const float d = __uint_as_float(lds32(deltas_at + 4 * (e0 + k)));
-          const uint32_t xe = xs + (e0 + k) * 2 * M;
-          if (at & 8) {
+        const float d = __uint_as_float(lds32(buffer.deltas + 4 * e));
+        const bool upper = lds32(buffer.places + 4 * e) & 8;
 #pragma unroll
-            for (int i = 0; i < M / 8; i++) {
-              const uint32_t v = lds32(xe + 16 * i);
-              acc[4 * i + 2] += d * bf16_float(v & 0xFFFFu), acc[4 * i + 3] += d * __uint_as_float(v & 0xFFFF0000u);
-            }
-          } else {
-#pragma unroll
-            for (int i = 0; i < M / 8; i++) {
-              const uint32_t v = lds32(xe + 16 * i);
-              acc[4 * i] += d * bf16_float(v & 0xFFFFu), acc[4 * i + 1] += d * __uint_as_float(v & 0xFFFF0000u);
-            }
-          }
+        for (int i = 0; i < M / 8; i++) {
+          const uint32_t v = lds32(buffer.x(e, 8 * i + 2 * (lane & 3)));
+          const float a = bf16_float(v & 0xFFFFu), b = __uint_as_float(v & 0xFFFF0000u);
+          if (upper)
+            acc[4 * i + 2] += d * a, acc[4 * i + 3] += d * b;
+          else
+            acc[4 * i] += d * a, acc[4 * i + 1] += d * b;
         }
-        __syncwarp();
+      }
+      __syncwarp();
+    }
+    mb_arrive(bars.exc_empty); /* every lane for what it has read */
+  }
+}
+
+/* Bases of the rows 16 strip + g and + 8 of a row block: read ahead, because the first use of a load waits for it. */
+struct RowBases {
+  uint32_t low, high;
+  __device__ __forceinline__ RowBases(const RingArgs &p, int block, int row) {
+    const uint8_t *h = p.blocks + (size_t)min(block, p.n_blocks - 1) * GLYD_WEIGHTS_BLOCK_HEADER;
+    low = h[GLYD_WEIGHTS_BLOCK_AT_BASES + row], high = h[GLYD_WEIGHTS_BLOCK_AT_BASES + row + 8];
+  }
+  template <int L> __device__ __forceinline__ static float factor(uint32_t base) {
+    return base == 0 ? 0.f : __uint_as_float(Tile<L>::kTiered ? base << 23 : (2 * base - 1) << 23);
+  }
+};
+
+/* A warp's 16 rows from row0 on, tokens from tok on, as bf16 through 512 bytes of shared memory. */
+struct Output {
+  __nv_bfloat16 *y; /* of the lane: token lane / 2, rows 8 (lane mod 2) on */
+  uint32_t to, from;
+  int tokens, rows; /* that are left */
+  float bias0, bias1;
+  bool whole; /* 16 bytes at a time */
+
+  __device__ __forceinline__ Output(const RingArgs &p, uint32_t stage, int64_t row0, int tok, int lane) {
+    const int64_t row = row0 + (lane & 1) * 8;
+    y = p.y + (size_t)(tok + (lane >> 1)) * p.rows + row;
+    to = stage + ((lane >> 4) * 8 + (lane & 7)) * 32 + ((lane >> 3) & 1) * 16;
+    from = stage + lane * 16;
+    tokens = p.tokens - tok - (lane >> 1);
+    rows = (int)min((int64_t)8, p.rows - row);
+    whole = p.rows % 8 == 0;
+    const int64_t g = row0 + (lane >> 2);
+    bias0 = p.bias && g < p.rows ? __bfloat162float(p.bias[g]) : 0.f;
+    bias1 = p.bias && g + 8 < p.rows ? __bfloat162float(p.bias[g + 8]) : 0.f;
+  }
+  __device__ __forceinline__ void write(const RingArgs &p, int t, bool mine) { /* t: a multiple of 8 */
+    __syncwarp();
+    if (mine && t < tokens && rows > 0) {
+      uint4 v = lds128(from);
+      __nv_bfloat16 *at = y + (size_t)t * p.rows;
+      if (whole) {
+        *reinterpret_cast<uint4 *>(at) = v;
+      } else {
+#pragma unroll 1
+        for (int k = 0; k < rows; k++) {
+          reinterpret_cast<uint16_t *>(at)[k] = (uint16_t)v.x;
+          v.x = __funnelshift_r(v.x, v.y, 16), v.y = __funnelshift_r(v.y, v.z, 16), v.z = __funnelshift_r(v.z, v.w, 16),
+          v.w >>= 16;
+        }
       }
     }
     __syncwarp();
-    if (lane == 0) mb_arrive(bars.exc_empty);
   }
-}
-
-/* Factors of the rows 16 strip + g and + 8 of a row block, as bits of floats. */
-template <int L> __device__ __forceinline__ float row_factor(const RingArgs &p, int block, int row) {
-  if (block >= p.n_blocks) return 0.f;
-  const uint32_t b = p.blocks[(size_t)block * GLYD_WEIGHTS_BLOCK_HEADER + GLYD_WEIGHTS_BLOCK_AT_BASES + row];
-  return b == 0 ? 0.f : __uint_as_float(Tile<L>::kTiered ? b << 23 : (2 * b - 1) << 23);
-}
-
-/* One n8 block of a warp's 16 rows: 8 tokens from t0 on, rows from row0 on, through 256 bytes of shared memory. */
-__device__ __forceinline__ void store_block(const RingArgs &p, uint32_t stage, const float *f, int64_t row0, int t0,
-                                            int lane, float bias0, float bias1) {
-  stmatrix2(stage + (lane & 7) * 32 + ((lane >> 3) & 1) * 16, bf16_pair(f[0] + bias0, f[1] + bias0),
-            bf16_pair(f[2] + bias1, f[3] + bias1));
-  __syncwarp();
-  const int t = t0 + (lane >> 1);
-  const int64_t row = row0 + (lane & 1) * 8;
-  if (lane < 16 && t < p.tokens && row < p.rows) {
-    const uint4 v = lds128(stage + lane * 16);
-    __nv_bfloat16 *y = p.y + (size_t)t * p.rows + row;
-    if (p.rows % 8 == 0) {
-      *reinterpret_cast<uint4 *>(y) = v;
-    } else {
-      const uint32_t w[4] = {v.x, v.y, v.z, v.w};
-#pragma unroll
-      for (int k = 0; k < 8; k++)
-        if (row + k < p.rows) reinterpret_cast<uint16_t *>(y)[k] = (uint16_t)(w[k / 2] >> (k % 2 * 16));
-    }
+  __device__ __forceinline__ void eight(const RingArgs &p, int t, const float *f, int lane) {
+    stmatrix2(to, bf16_pair(f[0] + bias0, f[1] + bias0), bf16_pair(f[2] + bias1, f[3] + bias1));
+    write(p, t, lane < 16);
   }
-}
-__device__ __forceinline__ float bias_of(const RingArgs &p, int64_t row) {
-  return p.bias && row < p.rows ? __bfloat162float(p.bias[row]) : 0.f;
-}
+  __device__ __forceinline__ void sixteen(const RingArgs &p, int t, const float *f) {
+    stmatrix4(to, bf16_pair(f[0] + bias0, f[1] + bias0), bf16_pair(f[2] + bias1, f[3] + bias1),
+              bf16_pair(f[4] + bias0, f[5] + bias0), bf16_pair(f[6] + bias1, f[7] + bias1));
+    write(p, t, true);
+  }
+};
 
 } // namespace glyd
 

@@ -15,6 +15,7 @@ int ring_launch_tiered(const CUtensorMap &mx, const RingArgs &p, const RingConfi
     CASE(8, 3)
     CASE(8, 4)
     CASE(16, 3)
+    CASE(16, 4)
     CASE(32, 3)
     CASE(64, 3)
     CASE(128, 2)

@@ -48,12 +48,14 @@ int glyd_gpu_product_stream(void *y, const void *x, uint64_t tokens, const void 
   p.x = static_cast<const __nv_bfloat16 *>(x), p.bias = static_cast<const __nv_bfloat16 *>(bias);
   p.y = static_cast<__nv_bfloat16 *>(y);
   const bool dependent = config[3] != 0;
+  p.dependent = config[3];
   const cudaStream_t s = static_cast<cudaStream_t>(stream);
   switch ((tokens > 8) * 1000 + config[0] * 100 + config[1] * 4 + config[2] - 1) {
 #define CASE(RS, WARPS, UN)                                                             \
   case RS * 100 + WARPS * 4 + UN - 1: return launch<1, RS, WARPS, UN>(p, dependent, s); \
   case 1000 + RS * 100 + WARPS * 4 + UN - 1: return launch<2, RS, WARPS, UN>(p, dependent, s);
     CASE(2, 8, 1)
+    CASE(2, 8, 2)
     CASE(2, 16, 1)
     CASE(2, 16, 2)
 #undef CASE

@@ -19,6 +19,7 @@
 #include <cstdint>
 
 #include "glyd/format_weights.h"
+#include "mma_sync.cuh"
 
 namespace glyd {
 
@@ -33,6 +34,7 @@ struct StreamArgs {
   uint64_t n_exceptions;
   int64_t rows;
   int cols, tokens, n_tiles;
+  int dependent; /* 1: launched ahead of the end of the kernel before; 2: and the pack is older than that kernel */
 };
 
 __device__ __forceinline__ uint4 load_once(const uint8_t *p) {
@@ -41,11 +43,6 @@ __device__ __forceinline__ uint4 load_once(const uint8_t *p) {
                : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
                : "l"(p));
   return v;
-}
-__device__ __forceinline__ void mma_16x8x16(float *d, const uint32_t *a, uint32_t b0, uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 /* 8 weights: the four A registers of one k16 step, high bytes biased as the spec says */
 __device__ __forceinline__ void stream_decode(uint32_t codes, uint32_t low0, uint32_t low1, uint32_t *a) {
@@ -57,17 +54,33 @@ __device__ __forceinline__ void stream_decode(uint32_t codes, uint32_t low0, uin
 
 /* NT: n8 blocks of tokens; RS: strips of 16 rows of a block; UN: tiles in flight of a warp */
 template <int NT, int RS, int WARPS, int UN>
-__global__ void __launch_bounds__(WARPS * 32) stream_mma12_kernel(const StreamArgs p) {
+__global__ void __launch_bounds__(WARPS * 32, RS == 2 && UN * NT == 1 ? 1024 / (WARPS * 32) : 1)
+    stream_mma12_kernel(const StreamArgs p) {
   constexpr int ROWS = 16 * RS, PITCH = NT * 8 + 1;
   __shared__ float sums[WARPS][ROWS][PITCH];
   const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, q = lane & 3;
   const int64_t block = blockIdx.x / (4 / RS);
   const int strip = blockIdx.x % (4 / RS) * RS; /* first of the block's strips in its row block */
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
-#endif
   const uint8_t *header = p.blocks + block * GLYD_WEIGHTS_BLOCK_HEADER;
   const uint8_t *tiles = p.tiles + (size_t)block * p.n_tiles * GLYD_WEIGHTS_MMA12_TILE + strip * 512 + lane * 16;
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+  if (p.dependent != 2) asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+  /* UN tiles are on their way at any time: a tile's registers are loaded again as soon as they have been multiplied */
+  uint4 low[UN][RS][2], code[UN][RS];
+  auto load = [&](int u, int c) {
+    if (c >= p.n_tiles) return;
+    const uint8_t *t = tiles + (size_t)c * GLYD_WEIGHTS_MMA12_TILE;
+#pragma unroll
+    for (int r = 0; r < RS; r++) {
+      low[u][r][0] = load_once(t + r * 512);
+      low[u][r][1] = load_once(t + 2048 + r * 512);
+      code[u][r] = load_once(t + 4096 + r * 512);
+    }
+  };
+#pragma unroll
+  for (int u = 0; u < UN; u++) load(u, warp + u * WARPS);
   float acc[RS][NT][4];
 #pragma unroll
   for (int r = 0; r < RS; r++)
@@ -84,28 +97,21 @@ __global__ void __launch_bounds__(WARPS * 32) stream_mma12_kernel(const StreamAr
     places = p.places + first, values = p.values + first;
     if (threadIdx.x < count) place = places[threadIdx.x], value = values[threadIdx.x];
   }
-  for (int c0 = warp * UN; c0 < p.n_tiles; c0 += WARPS * UN) {
-    uint4 low[UN][RS][2], code[UN][RS];
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+  for (int c0 = warp; c0 < p.n_tiles; c0 += WARPS * UN) {
 #pragma unroll
     for (int u = 0; u < UN; u++) {
-      const uint8_t *t = tiles + (size_t)min(c0 + u, p.n_tiles - 1) * GLYD_WEIGHTS_MMA12_TILE;
-#pragma unroll
-      for (int r = 0; r < RS; r++) {
-        low[u][r][0] = load_once(t + r * 512);
-        low[u][r][1] = load_once(t + 2048 + r * 512);
-        code[u][r] = load_once(t + 4096 + r * 512);
-      }
-    }
-#pragma unroll
-    for (int u = 0; u < UN; u++) {
-      if (c0 + u >= p.n_tiles) break;
-      const int col = (c0 + u) * 64 + 2 * q;
+      const int tile = c0 + u * WARPS;
+      if (tile >= p.n_tiles) break;
+      const int col = tile * 64 + 2 * q;
       uint32_t b[NT][8]; /* columns col + 8 m and the next */
 #pragma unroll
       for (int i = 0; i < NT; i++) {
         const int t = i * 8 + g;
         const uint32_t *x = reinterpret_cast<const uint32_t *>(p.x + (size_t)t * p.cols + col);
-        const bool whole = t < p.tokens && (c0 + u + 1) * 64 <= p.cols;
+        const bool whole = t < p.tokens && (tile + 1) * 64 <= p.cols;
 #pragma unroll
         for (int m = 0; m < 8; m++) b[i][m] = whole || (t < p.tokens && col + 8 * m < p.cols) ? __ldg(x + 4 * m) : 0u;
       }
@@ -120,6 +126,7 @@ __global__ void __launch_bounds__(WARPS * 32) stream_mma12_kernel(const StreamAr
 #pragma unroll
           for (int s = 0; s < 4; s++) mma_16x8x16(acc[r][i], a[s], b[i][2 * s], b[i][2 * s + 1]);
       }
+      load(u, tile + WARPS * UN);
     }
   }
   const uint8_t *bases = header + GLYD_WEIGHTS_BLOCK_AT_BASES + strip * 16;
