@@ -48,6 +48,8 @@ def _workspace(device: torch.device, stream: int, nbytes: int) -> torch.Tensor:
 
 def _is_settled(pack: torch.Tensor) -> bool:
     """Say whether a product read this pack before: the kernel ahead may then be reading it, but not writing."""
+    if pack.is_inference():  # has no version: what writes to it goes unseen
+        return False
     state = (pack._version, pack.data_ptr())
     if _settled.get(pack) == state:
         return True
