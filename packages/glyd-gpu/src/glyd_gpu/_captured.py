@@ -53,7 +53,9 @@ class CapturedForward:
         leaves, spec = pytree.tree_flatten({k: v for k, v in kwargs.items() if v is not cache})
         if not all(isinstance(leaf, (torch.Tensor, *_PLAIN)) for leaf in leaves):
             return forward(**kwargs)
-        key = (id(cache), str(spec), *(_kind(leaf) for leaf in leaves))
+        # a graph knows addresses only, and beams reorder a cache into other memory
+        places = (t.data_ptr() for layer in cache.layers for t in (layer.keys, layer.values, layer.cumulative_length))
+        key = (id(cache), str(spec), *(_kind(leaf) for leaf in leaves), *places)
         step = self._steps.get(key)
         if key not in self._steps or (step is not None and step.cache() is not cache):
             self._forget()

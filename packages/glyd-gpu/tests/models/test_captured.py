@@ -47,6 +47,8 @@ def test_generate_is_that_of_plain_steps(checkpoint, monkeypatch):
         assert len(captures) == n  # a cache of its own for each call
         assert model.forward.n_replayed == 7 * n  # the prompt and the first step are run
     assert len(model.forward._steps) <= 2
+    beams = options | {"num_beams": 2}
+    assert torch.equal(model.generate(made.ids, **beams), plain.generate(made.ids, **beams))
     assert model.forward._steps
     glyd_gpu.set_exact(model, True)
     assert not model.forward._steps
