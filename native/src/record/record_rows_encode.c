@@ -82,7 +82,9 @@ static int has_comma_times(const uint8_t *in, uint32_t len) {
       first = 1;
     } else if (in[i] == ',' && first) {
       first = 0;
-      times += i > 3 && in[i - 3] == ':' && is_digit(in[i - 1]) && is_digit(in[i + 1]);
+      times += i > 3 && len - i > 4 && in[i - 3] == ':' && is_digit(in[i - 1]) && is_digit(in[i + 1]) &&
+               is_digit(in[i + 2]) && is_digit(in[i + 3]) && !is_digit(in[i + 4]) && in[i + 4] != ',' &&
+               in[i + 4] != '.';
     }
   }
   return times * 4 > lines * 3;

@@ -9,6 +9,7 @@
 
 #define SAMPLE 512u
 #define BLOCK 1024u
+#define AGAIN 2048u /* rows that tell how often numbers come up again */
 #define LIMIT ((int64_t)1 << 61)
 
 typedef struct state {
@@ -76,6 +77,30 @@ static int sample_dates(const glyd_record_source_table *t, glyd_record_source *s
   return 1;
 }
 
+/* Do so many of these numbers come up again that ids take less? Numbers that a
+ * column could not be looked up by are the ones that gain. */
+static int often_again(const glyd_record_source_table *t, const glyd_record_column *c, uint32_t slot) {
+  const uint8_t *const in = t->rows->in, *const end = in + t->rows->len;
+  const uint32_t step = t->n_rows / AGAIN + 1;
+  uint32_t seen[2 * AGAIN] = {0}, fresh = 0, n = 0;
+  int64_t least = INT64_MAX, most = INT64_MIN;
+  for (uint32_t r = 0; r < t->n_rows; r += step, n++) {
+    const glyd_record_span f = glyd_record_source_field(t, slot, r);
+    int64_t v;
+    if (glyd_record_number_read(c, in + f.at, f.len, end, &v)) {
+      least = v < least ? v : least;
+      most = v > most ? v : most;
+    }
+    const uint32_t h = (uint32_t)(hash_text(in + f.at, f.len) >> 20) | 1;
+    uint32_t k = h >> 2 & (2 * AGAIN - 1);
+    while (seen[k] != 0 && seen[k] != h) k = (k + 1) & (2 * AGAIN - 1);
+    fresh += seen[k] == 0;
+    seen[k] = h;
+  }
+  const uint64_t range = most > least ? (uint64_t)most - (uint64_t)least : 0;
+  return n >= SAMPLE && ((range > 65535 && fresh * 3 < n) || (fresh <= 12 && range > 8 * (uint64_t)fresh && fresh > 2));
+}
+
 static int sample_numbers(const glyd_record_source_table *t, glyd_record_source *s, uint32_t slot, uint32_t step) {
   const uint8_t *const in = t->rows->in;
   glyd_record_numbers numbers = {0};
@@ -94,6 +119,7 @@ static int sample_numbers(const glyd_record_source_table *t, glyd_record_source 
   }
   if (!glyd_record_number_format(&numbers, &s->c)) return 0;
   if (n_seen < 64 && n_seen * 8 < n && large * 2 > n) return 0; /* few large numbers: a dictionary has smaller ids */
+  if (often_again(t, &s->c, slot)) return 0;
   s->c.kind = GLYD_RECORD_INT;
   return 1;
 }

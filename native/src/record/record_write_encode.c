@@ -157,7 +157,7 @@ int glyd_record_transform(glyd_record_source_table *t, glyd_record_memory *memor
       make_residuals(t, s, last);
       memory->at = before;
     }
-    s->c.wide = s->c.pred != GLYD_PRED_SAME && choose_wide(s->z, t->n_rows);
+    s->c.wide = s->c.pred == GLYD_PRED_SAME ? 0 : choose_wide(s->z, t->n_rows);
   }
   return 1;
 }

@@ -8,9 +8,34 @@
 #include "record/record_encode.h"
 #include "segment/segment_stream_encode.h"
 
+/* Where matches help, a level above the one asked for finds more of them: it
+ * takes longer, but columns are few bytes. The shares, of the content, keep the
+ * speed of writing (record/spec.md). */
+static void better_levels(const glyd_lz_config *config, glyd_stream_level *better) {
+  static const struct {
+    int level;
+    unsigned share;
+  } rules[GLYD_STREAM_LEVELS] = {{GLYD_LEVEL_ULTRA, 128}, {GLYD_LEVEL_HIGH, 2}};
+  for (unsigned i = 0; i < GLYD_STREAM_LEVELS; i++) {
+    better[i] = (glyd_stream_level){.config = *config};
+    better[i].config.level = 0;
+    if (config->level < GLYD_LEVEL_MAX || config->level >= rules[i].level) continue;
+    better[i].config.level = rules[i].level;
+    better[i].config.segment_size = config->segment_size / rules[i].share;
+  }
+}
+
+static uint64_t level_workspace(const glyd_stream_level *level) {
+  return level->config.level == 0 ? 0 : GLYD_RECORD_ALIGN(glyd_lz_encode_workspace(&level->config));
+}
+
 uint64_t glyd_segment_record_encode_workspace(const glyd_lz_config *config) {
-  return glyd_record_encode_memory(config->segment_size) +
-         GLYD_RECORD_ALIGN(glyd_segment_stream_scratch(config->segment_size));
+  glyd_stream_level better[GLYD_STREAM_LEVELS];
+  better_levels(config, better);
+  uint64_t size = glyd_record_encode_memory(config->segment_size) +
+                  GLYD_RECORD_ALIGN(glyd_segment_stream_scratch(config->segment_size));
+  for (unsigned i = 0; i < GLYD_STREAM_LEVELS; i++) size += level_workspace(&better[i]);
+  return size;
 }
 
 static int put_stream(void *arg, const uint8_t *data, size_t n) {
@@ -25,8 +50,19 @@ int glyd_segment_record_encode(const glyd_lz_config *config, void *lz, void *wor
                                uint8_t *out, size_t cap, size_t *out_len) {
   const uint64_t memory = glyd_record_encode_memory(config->segment_size);
   uint8_t *const scratch = (uint8_t *)workspace + memory;
-  glyd_stream_writer w = {config,    lz,      out,
-                          out + cap, scratch, scratch + glyd_segment_stream_scratch(config->segment_size)};
+  glyd_stream_writer w = {.config = config,
+                          .lz = lz,
+                          .at = out,
+                          .end = out + cap,
+                          .scratch = scratch,
+                          .scratch_end = scratch + glyd_segment_stream_scratch(config->segment_size)};
+  uint8_t *at = scratch + GLYD_RECORD_ALIGN(glyd_segment_stream_scratch(config->segment_size));
+  better_levels(config, w.better);
+  for (unsigned i = 0; i < GLYD_STREAM_LEVELS; i++) {
+    w.better[i].lz = at;
+    w.better[i].left = w.better[i].config.level == 0 ? 0 : len * w.better[i].config.segment_size / config->segment_size;
+    at += level_workspace(&w.better[i]);
+  }
   if (!glyd_record_encode(workspace, memory, in, len, put_stream, &w)) return 0;
   *out_len = (size_t)(w.at - out);
   return 1;

@@ -80,6 +80,29 @@ static int lz_pays(glyd_stream_writer *w, uint8_t *scratch_out, const uint8_t *i
   return glyd_lz_encode(w->config, w->lz, part, LZ_SAMPLE, end, planes + planes / 32, &size) == GLYD_OK;
 }
 
+/* Matches of in[0..n) at out, if they take less than room: mode, size and blocks. NULL: they do not. */
+static uint8_t *put_lz(const glyd_lz_config *config, void *lz, uint8_t *out, const uint8_t *in, size_t n, size_t room) {
+  size_t size;
+  uint8_t *p = glyd_put_varint(out, (uint64_t)n << 2 | GLYD_STREAM_LZ);
+  uint8_t *const body = p + 5;
+  if (glyd_lz_encode(config, lz, in, n, body, room, &size) != GLYD_OK) return NULL;
+  p = glyd_put_varint(p, size);
+  if ((size_t)(p - out) + size >= room) return NULL;
+  memmove(p, body, size);
+  return p + size;
+}
+
+/* The same by the first of the better levels that may have so many bytes. */
+static uint8_t *put_better(glyd_stream_writer *w, uint8_t *out, const uint8_t *in, size_t n, size_t room) {
+  for (unsigned i = 0; i < GLYD_STREAM_LEVELS; i++) {
+    glyd_stream_level *const level = &w->better[i];
+    if (level->config.level == 0 || n > level->left) continue;
+    level->left -= n;
+    return put_lz(&level->config, level->lz, out, in, n, room);
+  }
+  return NULL;
+}
+
 /* The stream's shortest form at out, which has room for planes_bound(n) + 16. NULL: no scratch memory. */
 static uint8_t *put_any(glyd_stream_writer *w, uint8_t *out, const uint8_t *in, size_t n, unsigned depth) {
   if (n == 0) {
@@ -99,17 +122,11 @@ static uint8_t *put_any(glyd_stream_writer *w, uint8_t *out, const uint8_t *in, 
       end = out + (masked - other);
     }
     if (n >= LZ_FROM && n <= w->config->segment_size && lz_pays(w, other, in, n)) {
-      size_t size;
-      const size_t room = (size_t)(end - out);
-      uint8_t *p = glyd_put_varint(other, (uint64_t)n << 2 | GLYD_STREAM_LZ);
-      uint8_t *const body = p + 5;
-      if (glyd_lz_encode(w->config, w->lz, in, n, body, room, &size) == GLYD_OK) {
-        p = glyd_put_varint(p, size);
-        if ((size_t)(p - other) + size < room) {
-          memcpy(out, other, (size_t)(p - other));
-          memmove(out + (p - other), body, size);
-          end = out + (p - other) + size;
-        }
+      const uint8_t *p = put_lz(w->config, w->lz, other, in, n, (size_t)(end - out));
+      for (unsigned i = 0; p && i < 2; i++) {
+        end = out + (p - other);
+        memcpy(out, other, (size_t)(p - other));
+        p = i == 0 ? put_better(w, other, in, n, (size_t)(end - out)) : NULL;
       }
     }
   }

@@ -8,9 +8,20 @@
 
 #include "block/block_encode.h"
 
+/* A level above the writer's own, for a part of the bytes. */
+typedef struct glyd_stream_level {
+  glyd_lz_config config;
+  void *lz;      /* workspace of glyd_lz_encode */
+  uint64_t left; /* bytes it may still be tried on */
+} glyd_stream_level;
+
+#define GLYD_STREAM_LEVELS 2u
+
 typedef struct glyd_stream_writer {
   const glyd_lz_config *config;
   void *lz; /* workspace of glyd_lz_encode */
+  /* what takes longer: the one that takes longest first; config.level 0: none */
+  glyd_stream_level better[GLYD_STREAM_LEVELS];
   uint8_t *at, *end;
   uint8_t *scratch, *scratch_end;
 } glyd_stream_writer;
