@@ -253,6 +253,7 @@ def test_products_with_one_expert_each(layout, slots):
 def test_merged_layers_notice_writes_on_the_device():
     plain = torch.nn.ModuleDict({name: torch.nn.Linear(512, n) for name, n in zip("qkv", (256, 128, 128), strict=True)})
     plain = torch.nn.ModuleDict({f"{name}_proj": layer for name, layer in plain.items()}).cuda().to(torch.bfloat16)
+    plain.requires_grad_(False)
     merged = copy.deepcopy(plain)
     assert pack_modules(merged, "mma12").wrong == []
     assert merge_modules(merged) == 1
