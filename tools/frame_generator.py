@@ -201,9 +201,14 @@ class CodedState:
     def __init__(self) -> None:
         self.slots = [1, 4, 8]
         self.tables: dict[str, dict[int, int]] = {}
+        self.commands = b""  # of the block that is being written
 
     def write_plane(self, rng: Random, name: str, content: bytes) -> bytes:
-        """Return a plane in any of the modes that can hold it."""
+        """Return a plane in any of the modes of all planes that can hold it."""
+        return self.write_mode(rng, name, content, 2)
+
+    def write_mode(self, rng: Random, name: str, content: bytes, mode_bits: int) -> bytes:
+        """Return the same with so many bits of the head for the mode."""
         if not content:
             return w.plane(b"")
         modes = [0, 2, 2]
@@ -214,15 +219,16 @@ class CodedState:
         mode = rng.choice(modes)
         if mode == 2:
             self.tables[name] = random_code(rng, content)
-        return w.plane(content, mode, self.tables.get(name))
+        return w.plane(content, mode, self.tables.get(name), mode_bits=mode_bits)
 
 
-def coded_block(rng: Random, out: bytearray, size: int, state: CodedState) -> bytes:
+def coded_block(rng: Random, out: bytearray, size: int, state: CodedState, *, fine: bool = False) -> bytes:
     """Append the content of a coded block to out and return the block."""
     end = len(out) + size
     wanted = rng.choice((0, 1, 2, 15, 16, 17, 33, 100, 255, 256, 1023, 1024, 2000, SEQUENCES_MAX))
-    lengths = bytes(sorted(rng.sample(range(4, 255), 15))) if rng.random() < 0.5 else None
-    escape_base = 4 if lengths else 19
+    first, least = (3, 2) if fine else (4, 4)
+    lengths = bytes(sorted(rng.sample(range(least, 255), 15))) if rng.random() < 0.5 else None
+    escape_base = least if lengths else first + 15
     low_plane = rng.random() < 0.5
     long_chance = rng.choice((0, 0, 0.02, 0.6))
     planes = {name: bytearray() for name in w.CODED_PLANES}
@@ -248,7 +254,7 @@ def coded_block(rng: Random, out: bytearray, size: int, state: CodedState) -> by
             return n, 15, [255], [n]
         code = rng.randrange(16)
         if code < 15:
-            return lengths[code] if lengths else 4 + code, code, [], []
+            return lengths[code] if lengths else first + code, code, [], []
         escape = rng.randint(0, 12) if rng.random() < 0.9 else rng.randint(0, 254 - escape_base)
         return escape_base + escape, 15, [escape], []
 
@@ -293,8 +299,9 @@ def coded_block(rng: Random, out: bytearray, size: int, state: CodedState) -> by
     raw_bits = w.BitWriter()
     for value, count in bits:
         raw_bits.put(value, count)
+    state.commands = bytes(planes["commands"])
     written = {n: state.write_plane(rng, n, bytes(p)) for n, p in planes.items() if n not in absent}
-    return w.CodedBody(written, own_lengths=lengths, raw_bits=raw_bits.bytes()).bytes(size)
+    return w.CodedBody(written, own_lengths=lengths, raw_bits=raw_bits.bytes(), flags_xor=8 * fine).bytes(size)
 
 
 # ---- segments and frames ---------------------------------------------------

@@ -323,9 +323,11 @@ def join_streams(parts: Sequence[bytes], n: int) -> bytes:
     return sizes + b"".join(parts)
 
 
-def plane(content: bytes, mode: int = 0, lengths: dict[int, int] | None = None, *, n: int | None = None) -> bytes:
+def plane(
+    content: bytes, mode: int = 0, lengths: dict[int, int] | None = None, *, n: int | None = None, mode_bits: int = 2
+) -> bytes:
     """Return a plane; lengths are the code of modes 2 and 3."""
-    out = varint((len(content) if n is None else n) * 4 + mode)
+    out = varint((len(content) if n is None else n) << mode_bits | mode)
     if mode == 0 or not content:
         return out + content
     if mode == 1:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from fields_generator import valid_weights_frame
+from fine_generator import valid_fine_frame
 from frame_breaker import cases
 from frame_generator import valid_stream
 from reference_bytes import FormatError
@@ -57,7 +58,7 @@ def rules() -> Iterator[tuple[str, bytes]]:
 
 def generated() -> Iterator[tuple[str, bytes]]:
     """Return the first generated streams that are small."""
-    for prefix, make in (("", valid_stream), ("weights-", valid_weights_frame)):
+    for prefix, make in (("", valid_stream), ("weights-", valid_weights_frame), ("fine-", valid_fine_frame)):
         n_files = 0
         for seed in range(1000):
             data, _ = make(random.Random(seed))  # noqa: S311 -- test data
@@ -145,7 +146,7 @@ def encoded() -> Iterator[tuple[str, bytes]]:
     """Return frames that the library writes."""
     import glyd  # noqa: PLC0415 -- the other parts do without
 
-    for level in ("turbo", "fast", "default", "max"):
+    for level in ("turbo", "fast", "default", "max", "high", "ultra"):
         for size in (0, 1, 100, 8000):
             yield f"encoded/{level}-{size}.glyd", glyd.compress(sample(size, size), level)
         yield f"encoded/{level}-segments.glyd", glyd.compress(sample(6000, 1), level, segment_size=1 << 11)
@@ -178,13 +179,12 @@ def main() -> int:
     if sys.argv[1:] not in ([], ["encoded"]):
         sys.stderr.write("usage: make_golden.py [encoded]\n")
         return 2
-    for part, make in parts.items():
-        for old in sorted((GOLDEN / part).rglob("*.glyd")):
-            old.unlink()
+    for make in parts.values():
         for name, data in make():
             path = GOLDEN / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
+            if not path.exists():
+                path.write_bytes(data)
     names = sorted(path.relative_to(GOLDEN).as_posix() for path in GOLDEN.rglob("*.glyd"))
     lines = [line(name, (GOLDEN / name).read_bytes()) for name in names]
     (GOLDEN / "manifest.txt").write_text("".join(lines), encoding="utf-8")

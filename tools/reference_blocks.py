@@ -8,6 +8,7 @@ import itertools
 from typing import Final
 
 from reference_bytes import Bits, Bytes
+from reference_fine import ContextTables, read_fine_plane
 from reference_planes import Plane, Tables, read_plane
 
 BLOCK_MAX: Final = 1 << 18
@@ -89,24 +90,32 @@ class Coded:
     def __init__(self) -> None:
         self.slots = [1, 4, 8]
         self.last_tables: Tables = {}
+        self.last_contexts: dict[str, ContextTables] = {}
 
     def decode(self, body: Bytes, flags: int, out: bytearray, block_end: int) -> None:
         """Decode a coded block."""
-        body.require(flags < 8, f"flags {flags << 2} of a coded block")
-        own_lengths, long_planes, low_plane = bool(flags & 1), bool(flags & 2), bool(flags & 4)
-        lengths = body.take(15, "match lengths") if own_lengths else bytes(range(4, 19))
-        body.require(lengths[0] >= 4 and lengths[14] <= 254, f"match lengths {lengths[0]} to {lengths[14]}")
+        body.require(flags < 16, f"flags {flags << 2} of a coded block")
+        own_lengths, long_planes, low_plane, fine = (bool(flags >> i & 1) for i in range(4))
+        first, least = (3, 2) if fine else (4, 4)
+        lengths = body.take(15, "match lengths") if own_lengths else bytes(range(first, first + 15))
+        body.require(lengths[0] >= least and lengths[14] <= 254, f"match lengths {lengths[0]} to {lengths[14]}")
         body.require(all(a < b for a, b in itertools.pairwise(lengths)), "match lengths do not ascend")
-        escape_base = 4 if own_lengths else 19
+        escape_base = least if own_lengths else first + 15
 
         def plane(name: str, most: int = SEQUENCES_MAX) -> Plane:
             return read_plane(body, name, most, self.last_tables)
 
-        literals = plane("literals", block_end - len(out))
-        commands = plane("commands")
+        def fine_plane(name: str, most: int = SEQUENCES_MAX, contexts: bytes | None = None) -> Plane:
+            if not fine:
+                return plane(name, most)
+            return read_fine_plane(body, name, most, self.last_tables, self.last_contexts, contexts)
+
+        literals = fine_plane("literals", block_end - len(out))
+        commands = fine_plane("commands")
+        new = bytes(command & 63 for command in commands.content.data if command >= 192)
         ll_escapes = plane("literal-length escapes")
         ml_escapes = plane("match-length escapes")
-        offset_codes = plane("offset codes")
+        offset_codes = fine_plane("offset codes", contexts=new)
         lows = plane("low offset bytes") if low_plane else None
         parts = ("low", "middle", "high") if long_planes else ()
         longs = [plane(f"{part} bytes of long lengths", LONG_LENGTHS_MAX) for part in parts]

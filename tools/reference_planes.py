@@ -105,6 +105,11 @@ def read_streams(source: Bytes, codes: dict[tuple[int, int], int], n: int) -> by
 def read_plane(source: Bytes, kind: str, most: int, last_tables: Tables) -> Plane:
     """Read a plane of at most so many bytes."""
     n, mode = divmod(source.varint(f"{kind}: size and mode"), 4)
+    return read_mode(source, kind, n, mode, most, last_tables)
+
+
+def read_mode(source: Bytes, kind: str, n: int, mode: int, most: int, last_tables: Tables) -> Plane:
+    """Read what follows the head of a plane, in one of the four modes of all planes."""
     source.require(n <= most, f"{kind}: {n} bytes in a plane of at most {most}")
     if n == 0:
         source.require(mode == 0, f"{kind}: mode {mode} of an empty plane")

@@ -12,20 +12,30 @@
 #define GLYD_CODED_FLAG_LENGTHS 0x04u /* a match-length table is in the body */
 #define GLYD_CODED_FLAG_LONG 0x08u    /* long-length planes are in the body */
 #define GLYD_CODED_FLAG_LOW 0x10u     /* low offset bytes have a plane */
-#define GLYD_CODED_FLAGS (GLYD_CODED_FLAG_LENGTHS | GLYD_CODED_FLAG_LONG | GLYD_CODED_FLAG_LOW)
+#define GLYD_CODED_FLAG_FINE 0x20u    /* fine planes, shorter matches */
+#define GLYD_CODED_FLAGS (GLYD_CODED_FLAG_LENGTHS | GLYD_CODED_FLAG_LONG | GLYD_CODED_FLAG_LOW | GLYD_CODED_FLAG_FINE)
 
 #define GLYD_CODED_MATCH_MIN 4
-#define GLYD_CODED_SEQUENCES_MAX (GLYD_BLOCK_MAX / GLYD_CODED_MATCH_MIN)
-#define GLYD_CODED_LONG 255u /* lengths from here on are long lengths */
+#define GLYD_CODED_SEQUENCES_MAX (GLYD_BLOCK_MAX / 4)
+#define GLYD_CODED_PARSED_MAX (GLYD_BLOCK_MAX / GLYD_CODED_FINE_MATCH_MIN) /* a block of more sequences is cut */
+#define GLYD_CODED_LONG 255u                                               /* lengths from here on are long lengths */
 #define GLYD_CODED_LONGS_MAX (GLYD_BLOCK_MAX / GLYD_CODED_LONG)
-#define GLYD_CODED_LENGTHS 15                                              /* entries of the match-length table */
-#define GLYD_CODED_ESCAPE_BASE (GLYD_CODED_MATCH_MIN + GLYD_CODED_LENGTHS) /* of code 15 without a table */
+#define GLYD_CODED_LENGTHS 15       /* entries of the match-length table */
+#define GLYD_CODED_FINE_MATCH_MIN 2 /* of fine blocks: only by a match-length table */
+#define GLYD_CODED_FINE_LENGTH 3    /* what codes begin with, without one */
 #define GLYD_CODED_LITERALS_ESCAPE 3u
 #define GLYD_CODED_OFFSET_CODES 200u /* codes from here on are corrupt */
 #define GLYD_CODED_OFFSET_BIAS 7u
 #define GLYD_CODED_REPEATS 3
 #define GLYD_CODED_REPEAT_START \
   { 1, 4, 8 }
+
+/* Fine planes: most tables of each, and contexts of offset codes. */
+#define GLYD_CODED_LITERAL_TABLES 8u
+#define GLYD_CODED_COMMAND_TABLES 6u
+#define GLYD_CODED_OFFSET_TABLES 5u
+#define GLYD_CODED_OFFSET_CONTEXT(command) ((uint8_t)((command)&63))
+enum { GLYD_CODED_FINE_LITERALS, GLYD_CODED_FINE_COMMANDS, GLYD_CODED_FINE_OFFSETS, GLYD_CODED_FINE_PLANES };
 
 _Static_assert(GLYD_CODED_LONGS_MAX == 1028, "as spec.md says");
 _Static_assert(GLYD_CODED_SEQUENCES_MAX == 65536, "as spec.md says");

@@ -6,13 +6,18 @@
 #include "block/block_coded_exec.h"
 #include "block/block_coded_offsets.h"
 #include "common/cpu.h"
+#include "huffman/huffman_context_decode.h"
 #include "huffman/huffman_decode.h"
 
 #define SLACK GLYD_CODED_PLANE_SLACK
 
+#define FINE_TABLES (GLYD_CODED_LITERAL_TABLES + GLYD_CODED_COMMAND_TABLES + GLYD_CODED_OFFSET_TABLES)
+
 typedef struct coded_decoder {
   /* carried from block to block */
   glyd_huffman_table tables[GLYD_CODED_PLANES];
+  glyd_context_tables contexts[GLYD_CODED_FINE_PLANES];
+  uint16_t entries[FINE_TABLES << GLYD_HUFFMAN_BITS]; /* of their tables */
   uint32_t repeat[GLYD_CODED_REPEATS];
   /* one block */
   _Alignas(64) uint8_t literals[GLYD_BLOCK_MAX + GLYD_CODED_LITERALS_SLACK];
@@ -20,7 +25,7 @@ typedef struct coded_decoder {
   uint8_t literal_escapes[GLYD_CODED_SEQUENCES_MAX + SLACK];
   uint8_t match_escapes[GLYD_CODED_SEQUENCES_MAX + SLACK];
   uint8_t offset_codes[GLYD_CODED_SEQUENCES_MAX];
-  uint8_t low_bytes[GLYD_CODED_SEQUENCES_MAX + 1]; /* one is read past the last */
+  uint8_t low_bytes[GLYD_CODED_SEQUENCES_MAX + 1]; /* one is read past the last; before: contexts of offset codes */
   uint8_t long_bytes[3][GLYD_CODED_LONGS_MAX];
   uint32_t longs[GLYD_CODED_LONGS_MAX];
   uint32_t offsets[GLYD_CODED_SEQUENCES_MAX + GLYD_CODED_BATCH];
@@ -36,7 +41,36 @@ void glyd_coded_decode_reset(void *workspace) {
   coded_decoder *d = workspace;
   static const uint32_t start[GLYD_CODED_REPEATS] = GLYD_CODED_REPEAT_START;
   for (unsigned k = 0; k < GLYD_CODED_PLANES; k++) d->tables[k].bits = 0;
+  for (unsigned k = 0; k < GLYD_CODED_FINE_PLANES; k++) d->contexts[k].valid = 0;
   memcpy(d->repeat, start, sizeof start);
+}
+
+/* Fine blocks have fine planes of literals, commands and offset codes. */
+static glyd_status decode_plane(unsigned cpu, coded_decoder *d, unsigned kind, int fine, const uint8_t *contexts,
+                                size_t n_contexts, glyd_plane_input *input, uint8_t *out, size_t max_n, size_t slack,
+                                const uint8_t **data, size_t *n) {
+  static const struct {
+    unsigned kind, first, most;
+  } planes[GLYD_CODED_FINE_PLANES] = {
+      {GLYD_CODED_PLANE_LITERALS, 0, GLYD_CODED_LITERAL_TABLES},
+      {GLYD_CODED_PLANE_COMMANDS, GLYD_CODED_LITERAL_TABLES, GLYD_CODED_COMMAND_TABLES},
+      {GLYD_CODED_PLANE_OFFSETS, GLYD_CODED_LITERAL_TABLES + GLYD_CODED_COMMAND_TABLES, GLYD_CODED_OFFSET_TABLES}};
+  for (unsigned k = 0; fine && k < GLYD_CODED_FINE_PLANES; k++)
+    if (planes[k].kind == kind)
+      return glyd_huffman_decode_fine_plane(cpu, &d->tables[kind], &d->contexts[k],
+                                            d->entries + ((size_t)planes[k].first << GLYD_HUFFMAN_BITS), planes[k].most,
+                                            contexts, n_contexts, input, out, max_n, slack, data, n);
+  return glyd_huffman_decode_plane(cpu, &d->tables[kind], input, out, max_n, slack, data, n);
+}
+
+/* Contexts of offset codes: what else the command of each new offset says. */
+static size_t offset_contexts(const uint8_t *commands, const uint8_t *end, uint8_t *out) {
+  size_t n = 0;
+  for (; commands < end; commands++) {
+    out[n] = GLYD_CODED_OFFSET_CONTEXT(*commands);
+    n += *commands >> 6 == GLYD_CODED_REPEATS;
+  }
+  return n;
 }
 
 glyd_status glyd_coded_block_decode(unsigned cpu, void *workspace, uint8_t *segment, uint8_t *op, size_t len,
@@ -49,34 +83,38 @@ glyd_status glyd_coded_block_decode(unsigned cpu, void *workspace, uint8_t *segm
   const uint8_t *codes, *low = NULL;
   size_t n, n_codes, n_low = 0, n_longs = 0;
   if (flags & ~GLYD_CODED_FLAGS) return GLYD_E_CORRUPT;
-  for (unsigned k = 0; k < 16; k++) planes.lengths[k] = (uint8_t)(GLYD_CODED_MATCH_MIN + k);
+  const int fine = (flags & GLYD_CODED_FLAG_FINE) != 0;
+  const unsigned match_min = fine ? GLYD_CODED_FINE_MATCH_MIN : GLYD_CODED_MATCH_MIN;
+  for (unsigned k = 0; k < 16; k++)
+    planes.lengths[k] = (uint8_t)((fine ? GLYD_CODED_FINE_LENGTH : GLYD_CODED_MATCH_MIN) + k);
   if (flags & GLYD_CODED_FLAG_LENGTHS) {
     if (in_len < GLYD_CODED_LENGTHS) return GLYD_E_CORRUPT;
-    unsigned previous = GLYD_CODED_MATCH_MIN - 1;
+    unsigned previous = match_min - 1;
     for (unsigned k = 0; k < GLYD_CODED_LENGTHS; k++) {
       if (in[k] <= previous || in[k] >= GLYD_CODED_LONG) return GLYD_E_CORRUPT;
       previous = planes.lengths[k] = in[k];
     }
-    planes.lengths[GLYD_CODED_LENGTHS] = GLYD_CODED_MATCH_MIN;
+    planes.lengths[GLYD_CODED_LENGTHS] = (uint8_t)match_min;
     input.at += GLYD_CODED_LENGTHS;
   }
 
 /* Execution reads past the ends of planes: zeros there, so that what it sees
  * does not depend on earlier calls (it is never used). */
-#define PLANE(kind, name, max, slack)                                                                         \
-  do {                                                                                                        \
-    status = glyd_huffman_decode_plane(cpu, &d->tables[kind], &input, d->name, max, slack, &planes.name, &n); \
-    if (status != GLYD_OK) return status;                                                                     \
-    planes.name##_end = planes.name + n;                                                                      \
-    if (planes.name == d->name)                                                                               \
-      memset(d->name + n, 0, sizeof d->name - (max) < SLACK ? sizeof d->name - (max) : SLACK);                \
+#define PLANE(kind, name, max, slack)                                                                  \
+  do {                                                                                                 \
+    status = decode_plane(cpu, d, kind, fine, NULL, 0, &input, d->name, max, slack, &planes.name, &n); \
+    if (status != GLYD_OK) return status;                                                              \
+    planes.name##_end = planes.name + n;                                                               \
+    if (planes.name == d->name)                                                                        \
+      memset(d->name + n, 0, sizeof d->name - (max) < SLACK ? sizeof d->name - (max) : SLACK);         \
   } while (0)
   /* A block that is all literals: straight to its place. */
   uint64_t head = 0;
-  const int all_literals = glyd_get_varint(input.at, input.end, &head) != NULL && head >> 2 == len;
+  const int all_literals = glyd_get_varint(input.at, input.end, &head) != NULL &&
+                           head >> (fine ? GLYD_PLANE_FINE_BITS : GLYD_PLANE_BITS) == len;
   if (all_literals) {
-    status = glyd_huffman_decode_plane(cpu, &d->tables[GLYD_CODED_PLANE_LITERALS], &input, op, len, SIZE_MAX,
-                                       &planes.literals, &n);
+    status =
+        decode_plane(cpu, d, GLYD_CODED_PLANE_LITERALS, fine, NULL, 0, &input, op, len, SIZE_MAX, &planes.literals, &n);
     if (status != GLYD_OK) return status;
     planes.literals_end = planes.literals + n;
   } else {
@@ -87,8 +125,9 @@ glyd_status glyd_coded_block_decode(unsigned cpu, void *workspace, uint8_t *segm
   PLANE(GLYD_CODED_PLANE_LITERAL_ESCAPES, literal_escapes, GLYD_CODED_SEQUENCES_MAX, SIZE_MAX);
   PLANE(GLYD_CODED_PLANE_MATCH_ESCAPES, match_escapes, GLYD_CODED_SEQUENCES_MAX, SIZE_MAX);
 #undef PLANE
-  status = glyd_huffman_decode_plane(cpu, &d->tables[GLYD_CODED_PLANE_OFFSETS], &input, d->offset_codes,
-                                     GLYD_CODED_SEQUENCES_MAX, 0, &codes, &n_codes);
+  const size_t n_contexts = fine ? offset_contexts(planes.commands, planes.commands_end, d->low_bytes) : 0;
+  status = decode_plane(cpu, d, GLYD_CODED_PLANE_OFFSETS, fine, d->low_bytes, n_contexts, &input, d->offset_codes,
+                        GLYD_CODED_SEQUENCES_MAX, 0, &codes, &n_codes);
   if (status != GLYD_OK) return status;
   if (flags & GLYD_CODED_FLAG_LOW) {
     status = glyd_huffman_decode_plane(cpu, &d->tables[GLYD_CODED_PLANE_LOW], &input, d->low_bytes,

@@ -8,6 +8,7 @@
 #include "block/block_coded_parse_encode.h"
 #include "block/block_coded_price_encode.h"
 #include "common/cpu.h"
+#include "huffman/huffman_context_encode.h"
 #include "huffman/huffman_encode.h"
 #include "match/match_double.h"
 #include "match/match_long.h"
@@ -45,8 +46,11 @@ typedef struct coded_encoder {
   glyd_long_match far_matches[GLYD_BLOCK_MAX / GLYD_MATCH_LONG_MIN];
   unsigned cpu;
   glyd_huffman_code last[GLYD_CODED_PLANES];
+  glyd_huffman_context_codes last_contexts[GLYD_CODED_FINE_PLANES];
+  glyd_context_work contexts; /* level ultra */
+  uint8_t offset_contexts[GLYD_CODED_SEQUENCES_MAX + 1];
   uint32_t repeat[GLYD_CODED_REPEATS];
-  glyd_sequence sequences[GLYD_CODED_SEQUENCES_MAX + 2];
+  glyd_sequence sequences[GLYD_CODED_PARSED_MAX + 2];
   uint32_t pieces[PIECES][256]; /* counts of literals */
   block_planes planes;
 } coded_encoder;
@@ -151,24 +155,49 @@ __attribute__((target("bmi,bmi2,lzcnt"))) static void fill_planes_bmi2(coded_enc
 }
 #endif
 
+/* A plane that is fine in fine blocks. */
+static uint8_t *put_plane(coded_encoder *e, uint8_t *out, const uint8_t *in, size_t n, const uint32_t *counts, int fine,
+                          unsigned kind) {
+  static const struct {
+    unsigned kind, most;
+  } planes[GLYD_CODED_FINE_PLANES] = {{GLYD_CODED_PLANE_LITERALS, GLYD_CODED_LITERAL_TABLES},
+                                      {GLYD_CODED_PLANE_COMMANDS, GLYD_CODED_COMMAND_TABLES},
+                                      {GLYD_CODED_PLANE_OFFSETS, GLYD_CODED_OFFSET_TABLES}};
+  glyd_huffman_code *const last = &e->last[planes[kind].kind];
+  if (!fine) return glyd_huffman_encode_plane(e->cpu, out, in, n, counts, last);
+  const uint8_t *contexts = NULL;
+  if (kind == GLYD_CODED_FINE_OFFSETS) {
+    size_t k = 0;
+    for (const uint8_t *c = e->planes.commands; k < n; c++) {
+      e->offset_contexts[k] = GLYD_CODED_OFFSET_CONTEXT(*c);
+      k += *c >> 6 == GLYD_CODED_REPEATS;
+    }
+    contexts = e->offset_contexts;
+  }
+  return glyd_huffman_encode_fine_plane(e->cpu, out, in, n, contexts, planes[kind].most, last, &e->last_contexts[kind],
+                                        &e->contexts);
+}
+
 /* Write the body of a block of these sequences and literals to e->planes.body.
  * Returns its end. */
 static uint8_t *encode_body(coded_encoder *e, const glyd_sequence *seqs, size_t n, const uint8_t *literals,
                             size_t n_literals, const uint32_t *counts, unsigned *flags) {
   block_planes *const b = &e->planes;
   uint8_t table[GLYD_CODED_LENGTHS], code_of[256];
-  *flags = 0;
+  const int fine = e->level >= GLYD_LEVEL_ULTRA;
+  *flags = fine ? GLYD_CODED_FLAG_FINE : 0;
   uint8_t *out = b->body;
-  unsigned escape_base = GLYD_CODED_ESCAPE_BASE;
+  const unsigned first = fine ? GLYD_CODED_FINE_LENGTH : GLYD_CODED_MATCH_MIN;
+  unsigned escape_base = first + GLYD_CODED_LENGTHS;
   memset(code_of, GLYD_CODED_LENGTHS, sizeof code_of);
-  if (glyd_coded_choose_lengths(seqs, n, table)) {
+  if (glyd_coded_choose_lengths(seqs, n, fine, table)) {
     *flags |= GLYD_CODED_FLAG_LENGTHS;
     memcpy(out, table, sizeof table);
     out += sizeof table;
-    escape_base = GLYD_CODED_MATCH_MIN;
+    escape_base = fine ? GLYD_CODED_FINE_MATCH_MIN : GLYD_CODED_MATCH_MIN;
     for (unsigned k = 0; k < GLYD_CODED_LENGTHS; k++) code_of[table[k]] = (uint8_t)k;
   } else {
-    for (unsigned k = 0; k < GLYD_CODED_LENGTHS; k++) code_of[GLYD_CODED_MATCH_MIN + k] = (uint8_t)k;
+    for (unsigned k = 0; k < GLYD_CODED_LENGTHS; k++) code_of[first + k] = (uint8_t)k;
   }
 
   plane_ends ends;
@@ -179,13 +208,13 @@ static uint8_t *encode_body(coded_encoder *e, const glyd_sequence *seqs, size_t 
 #endif
     fill_planes(e, seqs, n, code_of, escape_base, &ends);
 
-  out = glyd_huffman_encode_plane(e->cpu, out, literals, n_literals, counts, &e->last[GLYD_CODED_PLANE_LITERALS]);
-  out = glyd_huffman_encode_plane(e->cpu, out, b->commands, n, NULL, &e->last[GLYD_CODED_PLANE_COMMANDS]);
+  out = put_plane(e, out, literals, n_literals, counts, fine, GLYD_CODED_FINE_LITERALS);
+  out = put_plane(e, out, b->commands, n, NULL, fine, GLYD_CODED_FINE_COMMANDS);
   out = glyd_huffman_encode_plane(e->cpu, out, b->literal_escapes, ends.literal_escapes, NULL,
                                   &e->last[GLYD_CODED_PLANE_LITERAL_ESCAPES]);
   out = glyd_huffman_encode_plane(e->cpu, out, b->match_escapes, ends.match_escapes, NULL,
                                   &e->last[GLYD_CODED_PLANE_MATCH_ESCAPES]);
-  out = glyd_huffman_encode_plane(e->cpu, out, b->offset_codes, ends.offsets, NULL, &e->last[GLYD_CODED_PLANE_OFFSETS]);
+  out = put_plane(e, out, b->offset_codes, ends.offsets, NULL, fine, GLYD_CODED_FINE_OFFSETS);
   if (ends.low != 0) {
     *flags |= GLYD_CODED_FLAG_LOW;
     out = glyd_huffman_encode_plane(e->cpu, out, b->low_bytes, ends.low, NULL, &e->last[GLYD_CODED_PLANE_LOW]);
@@ -215,6 +244,11 @@ static glyd_status put_envelope(block_output *o, unsigned type, size_t size, con
   return GLYD_OK;
 }
 
+static void forget_tables(coded_encoder *e) {
+  for (unsigned k = 0; k < GLYD_CODED_PLANES; k++) e->last[k].valid = 0;
+  for (unsigned k = 0; k < GLYD_CODED_FINE_PLANES; k++) e->last_contexts[k].tables = 0;
+}
+
 /* Append the block of this content (or a raw one, if that is not smaller). */
 static glyd_status put_block(coded_encoder *e, block_output *o, const uint8_t *content, size_t size,
                              const glyd_sequence *seqs, size_t n, const uint8_t *literals, size_t n_literals,
@@ -226,15 +260,15 @@ static glyd_status put_block(coded_encoder *e, block_output *o, const uint8_t *c
   const size_t body_len = (size_t)(encode_body(e, seqs, n, literals, n_literals, counts, &flags) - body);
   if (body_len < size) return put_envelope(o, GLYD_BLOCK_CODED | flags, size, body, body_len);
   memcpy(e->repeat, repeat, sizeof repeat);
-  for (unsigned k = 0; k < GLYD_CODED_PLANES; k++) e->last[k].valid = 0; /* readers never see those tables */
+  forget_tables(e); /* readers never see those of this block */
   return put_envelope(o, GLYD_BLOCK_RAW, size, content, size);
 }
 
 /* Bits that n symbols with these counts take, at the least. */
 static uint64_t entropy_bits(const uint32_t counts[256], size_t n) {
-  uint64_t sum = (uint64_t)n * glyd_coded_log2_256((uint32_t)n);
+  uint64_t sum = (uint64_t)n * glyd_huffman_log2_256((uint32_t)n);
   for (unsigned s = 0; s < 256; s++)
-    if (counts[s] != 0) sum -= (uint64_t)counts[s] * glyd_coded_log2_256(counts[s]);
+    if (counts[s] != 0) sum -= (uint64_t)counts[s] * glyd_huffman_log2_256(counts[s]);
   return sum >> 8;
 }
 
@@ -328,6 +362,7 @@ static glyd_status put_blocks(coded_encoder *e, block_output *o, const uint8_t *
       glyd_huffman_count(e->planes.literals + cuts[k].literal, cuts[k + 1].literal - cuts[k].literal, e->pieces[k]);
     best_cuts(e->pieces, 0, PIECES, counts, wanted);
   }
+  if (n > GLYD_CODED_SEQUENCES_MAX) memset(wanted, 1, sizeof wanted); /* very short matches: what a block can hold */
   size_t taken = 0;
   for (size_t from = 0, to; from < n_cuts; from = to) {
     for (to = from + 1; to < n_cuts && !wanted[to];) to++;
@@ -384,7 +419,7 @@ glyd_status glyd_coded_segment_encode(const glyd_lz_config *config, void *worksp
   const size_t total = history + len;
   static const uint32_t repeat_start[GLYD_CODED_REPEATS] = GLYD_CODED_REPEAT_START;
   memcpy(e->repeat, repeat_start, sizeof repeat_start);
-  for (unsigned k = 0; k < GLYD_CODED_PLANES; k++) e->last[k].valid = 0;
+  forget_tables(e);
   e->cpu = config->cpu;
   uint8_t *const tables = (uint8_t *)workspace + round_up(sizeof *e);
   e->level = config->level;

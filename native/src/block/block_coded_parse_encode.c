@@ -16,18 +16,21 @@
 #define DEPTH 64                             /* places of a tree that are compared */
 #define WINDOW 8192u                         /* nodes: the parse is settled at the end of each window */
 #define MATCHES ((size_t)8 * GLYD_BLOCK_MAX) /* room for those of a block */
-#define MATCH_MIN GLYD_CODED_MATCH_MIN
+#define MATCH_MIN GLYD_CODED_FINE_MATCH_MIN
 #define LENGTHS 255u /* lengths with a price of their own: those below */
 #define RUNS 320u    /* the same for literals */
 #define EVERY 64u    /* up to here every length of a match is tried, then every EVERY_STEP-th */
 #define EVERY_STEP 8u
+#define TABLE_FROM ((size_t)32 << 10) /* bytes of a block that will have a match-length table */
 #define BIT 256u
-#define BIT_LEAST 180u /* no symbol is coded in less, whatever its frequency */
+#define NEVER (1 << 20) /* price of what cannot be written */
+#define BIT_LEAST 60u   /* no symbol is priced lower: not all contexts are that sure */
 
 typedef struct counts {
   uint32_t literals[256], commands[256], literal_escapes[256], match_escapes[256], offsets[256], low[256];
-  uint8_t lengths[GLYD_CODED_LENGTHS]; /* the match-length table, if has_lengths */
-  int has_lengths, has_low;
+  uint8_t lengths[GLYD_CODED_LENGTHS]; /* of match-length codes */
+  unsigned escape_base;                /* GLYD_CODED_FINE_MATCH_MIN: by a table */
+  int has_low;
 } counts;
 
 typedef struct prices {
@@ -54,7 +57,7 @@ struct glyd_coded_parser {
   prices prices;
   node nodes[WINDOW + 1];
   uint32_t at[GLYD_BLOCK_MAX + 1];
-  uint8_t low_bytes[GLYD_CODED_SEQUENCES_MAX];
+  uint8_t low_bytes[GLYD_CODED_PARSED_MAX];
   glyd_tree_match matches[MATCHES];
 };
 
@@ -77,13 +80,9 @@ glyd_coded_parser *glyd_coded_parse_reset(unsigned cpu, void *memory, const uint
 /* ---- prices ---------------------------------------------------------------- */
 
 static void price_symbols(const uint32_t n_of[256], int32_t price[256]) {
-  uint32_t total = 64;
-  for (unsigned s = 0; s < 256; s++) total += 4 * n_of[s];
-  const uint32_t all = glyd_coded_log2_256(total);
-  for (unsigned s = 0; s < 256; s++) {
-    const uint32_t bits = all - glyd_coded_log2_256(4 * n_of[s] + 1);
-    price[s] = (int32_t)(bits < BIT_LEAST ? BIT_LEAST : bits);
-  }
+  uint32_t bits[256];
+  glyd_huffman_price_symbols(n_of, bits);
+  for (unsigned s = 0; s < 256; s++) price[s] = (int32_t)(bits[s] < BIT_LEAST ? BIT_LEAST : bits[s]);
 }
 
 static void make_prices(const counts *c, prices *p) {
@@ -106,19 +105,18 @@ static void make_prices(const counts *c, prices *p) {
   }
   unsigned code_of[LENGTHS];
   int32_t extra[LENGTHS];
-  const unsigned base = c->has_lengths ? GLYD_CODED_MATCH_MIN : GLYD_CODED_ESCAPE_BASE;
   for (unsigned l = 0; l < LENGTHS; l++) {
     code_of[l] = GLYD_CODED_LENGTHS;
-    extra[l] = match_escape[(l - base) & 255];
+    extra[l] = l < c->escape_base ? NEVER : match_escape[l - c->escape_base];
   }
   for (unsigned k = 0; k < GLYD_CODED_LENGTHS; k++) {
-    const unsigned l = c->has_lengths ? c->lengths[k] : GLYD_CODED_MATCH_MIN + k;
+    const unsigned l = c->lengths[k];
     code_of[l] = k;
     extra[l] = 0;
   }
   for (unsigned slot = 0; slot < 4; slot++)
     for (unsigned f = 0; f < 4; f++)
-      for (unsigned l = GLYD_CODED_MATCH_MIN; l < LENGTHS; l++)
+      for (unsigned l = MATCH_MIN; l < LENGTHS; l++)
         p->match[slot << 2 | f][l] = command[slot << 6 | code_of[l] << 2 | f] - field[f] + extra[l];
   for (unsigned c8 = 0; c8 < GLYD_CODED_OFFSET_CODES; c8++) {
     const unsigned bits = c8 >> 3;
@@ -128,6 +126,11 @@ static void make_prices(const counts *c, prices *p) {
     price_symbols(c->low, p->low);
   else
     memset(p->low, 0, sizeof p->low);
+}
+
+static void default_lengths(counts *c) {
+  for (unsigned k = 0; k < GLYD_CODED_LENGTHS; k++) c->lengths[k] = (uint8_t)(GLYD_CODED_FINE_LENGTH + k);
+  c->escape_base = GLYD_CODED_FINE_LENGTH + GLYD_CODED_LENGTHS;
 }
 
 /* What to begin with: literals as frequent as all bytes, and a plausible share
@@ -143,18 +146,22 @@ static void first_counts(const uint8_t *in, size_t n, counts *c) {
     c->match_escapes[s] = 256 / (s + 4) + 1;
     c->offsets[s] = s < 8 ? 2 : s < 160 ? 8 : 2;
   }
+  default_lengths(c);
+  if (n >= TABLE_FROM) c->escape_base = GLYD_CODED_FINE_MATCH_MIN;
 }
 
 /* Count what a parse puts into the planes. */
 static void count_parse(glyd_coded_parser *p, const uint8_t *block, size_t len, const glyd_sequence *seqs, size_t n,
                         const uint32_t start[GLYD_CODED_REPEATS], counts *c) {
   memset(c, 0, sizeof *c);
-  c->has_lengths = glyd_coded_choose_lengths(seqs, n, c->lengths);
+  if (glyd_coded_choose_lengths(seqs, n, 1, c->lengths))
+    c->escape_base = GLYD_CODED_FINE_MATCH_MIN;
+  else
+    default_lengths(c);
   uint8_t code_of[256];
   memset(code_of, GLYD_CODED_LENGTHS, sizeof code_of);
-  for (unsigned k = 0; k < GLYD_CODED_LENGTHS; k++)
-    code_of[c->has_lengths ? c->lengths[k] : GLYD_CODED_MATCH_MIN + k] = (uint8_t)k;
-  const unsigned base = c->has_lengths ? GLYD_CODED_MATCH_MIN : GLYD_CODED_ESCAPE_BASE;
+  for (unsigned k = 0; k < GLYD_CODED_LENGTHS; k++) code_of[c->lengths[k]] = (uint8_t)k;
+  const unsigned base = c->escape_base;
   uint32_t repeat[GLYD_CODED_REPEATS];
   memcpy(repeat, start, sizeof repeat);
   const uint8_t *ip = block;
@@ -269,19 +276,17 @@ GLYD_INLINE size_t walk_window(glyd_coded_parser *p, walk_state *w, size_t pos, 
     if (most < MATCH_MIN) continue;
     const unsigned field = run < 3 ? run : 3;
     const int32_t price = nd->price + pr->run[0];
-    const uint32_t v = glyd_load32(ip);
-    size_t longest = MATCH_MIN - 1; /* of the repeated offsets */
+    const uint16_t v = glyd_load16(ip);
     for (unsigned k = 0; k < GLYD_CODED_REPEATS; k++) {
       const size_t offset = nd->repeat[k];
-      if (offset > pos + i || glyd_load32(ip - offset) != v) continue;
-      size_t len = 4 + glyd_match_count(ip + 4, ip + 4 - offset, iend);
+      if (offset > pos + i || glyd_load16(ip - offset) != v) continue;
+      size_t len = 2 + glyd_match_count(ip + 2, ip + 2 - offset, iend);
       if (len >= GLYD_MATCH_TREE_NICE) {
         *nice = (glyd_tree_match){(uint32_t)len, (uint32_t)offset};
         return i;
       }
       if (len > most) len = most;
       offer_lengths(nd, MATCH_MIN, len, pr->match[k << 2 | field], price, (uint32_t)offset);
-      if (len > longest) longest = len;
     }
     const size_t place = pos + i - w->start;
     const uint32_t first = p->at[place], last = p->at[place + 1];
@@ -290,7 +295,7 @@ GLYD_INLINE size_t walk_window(glyd_coded_parser *p, walk_state *w, size_t pos, 
       *nice = p->matches[last - 1];
       return i;
     }
-    size_t from = MATCH_MIN;
+    size_t from = MATCH_MIN + 1; /* two bytes pay at a repeated offset alone */
     for (uint32_t k = first; k < last && from <= most; k++) {
       size_t len = p->matches[k].length;
       if (len > most) len = most;

@@ -21,7 +21,7 @@ glyd_coded_parser *glyd_coded_parse_reset(unsigned cpu, void *memory, const uint
                                           size_t len);
 
 /* Parse [start, end), at most GLYD_BLOCK_MAX bytes; blocks come in order. repeat
- * holds the slots at its start. seqs has room for GLYD_CODED_SEQUENCES_MAX.
+ * holds the slots at its start. seqs has room for GLYD_CODED_PARSED_MAX.
  * Returns the number of sequences. */
 size_t glyd_coded_parse(glyd_coded_parser *p, const uint8_t *segment, size_t start, size_t end,
                         const uint32_t repeat[GLYD_CODED_REPEATS], glyd_sequence *seqs);

@@ -5,17 +5,23 @@
 
 #include "huffman/huffman_encode.h"
 
-int glyd_coded_choose_lengths(const glyd_sequence *seqs, size_t n, uint8_t lengths[GLYD_CODED_LENGTHS]) {
+#define TABLE_ALWAYS 128 /* sequences from which a fine block has a match-length table */
+
+int glyd_coded_choose_lengths(const glyd_sequence *seqs, size_t n, int fine, uint8_t lengths[GLYD_CODED_LENGTHS]) {
+  const unsigned first = fine ? GLYD_CODED_FINE_LENGTH : GLYD_CODED_MATCH_MIN;
+  const unsigned match_min = fine ? GLYD_CODED_FINE_MATCH_MIN : GLYD_CODED_MATCH_MIN;
   uint32_t counts[256];
   memset(counts, 0, sizeof counts);
   for (size_t i = 0; i < n; i++) counts[seqs[i].length < GLYD_CODED_LONG ? seqs[i].length : GLYD_CODED_LONG]++;
   uint32_t escapes = 0, covered = 0;
-  for (unsigned l = GLYD_CODED_ESCAPE_BASE; l <= GLYD_CODED_LONG; l++) escapes += counts[l];
-  if (escapes <= (uint32_t)n / 32 + 32) return 0;
+  for (unsigned l = first + GLYD_CODED_LENGTHS; l <= GLYD_CODED_LONG; l++) escapes += counts[l];
+  /* Two bytes need a table; in blocks of some size it costs nothing, and lets the next parse have them. */
+  const int needed = fine && (counts[GLYD_CODED_FINE_MATCH_MIN] != 0 || n >= TABLE_ALWAYS);
+  if (!needed && escapes <= (uint32_t)n / 32 + 32) return 0;
   /* keys: count << 8 | (255 - length): of equal counts the shorter length */
   uint32_t top[GLYD_CODED_LENGTHS];
   memset(top, 0, sizeof top);
-  for (unsigned l = GLYD_CODED_MATCH_MIN; l < GLYD_CODED_LONG; l++) {
+  for (unsigned l = match_min; l < GLYD_CODED_LONG; l++) {
     uint32_t key = counts[l] << 8 | (255 - l);
     unsigned k = GLYD_CODED_LENGTHS;
     if (key <= top[k - 1]) continue;
@@ -23,9 +29,9 @@ int glyd_coded_choose_lengths(const glyd_sequence *seqs, size_t n, uint8_t lengt
     top[k] = key;
   }
   for (unsigned k = 0; k < GLYD_CODED_LENGTHS; k++) covered += top[k] >> 8;
-  if ((uint32_t)n - covered + (uint32_t)n / 32 + 32 >= escapes) return 0;
+  if (!needed && (uint32_t)n - covered + (uint32_t)n / 32 + 32 >= escapes) return 0;
   unsigned k = 0;
-  for (unsigned l = GLYD_CODED_MATCH_MIN; l < GLYD_CODED_LONG; l++) {
+  for (unsigned l = match_min; l < GLYD_CODED_LONG; l++) {
     uint32_t key = counts[l] << 8 | (255 - l);
     if (key >= top[GLYD_CODED_LENGTHS - 1]) lengths[k++] = (uint8_t)l;
   }
@@ -42,14 +48,4 @@ int glyd_coded_low_bytes_pay(const uint8_t *low, size_t n) {
   size_t bits = 0;
   for (unsigned s = 0; s < 256; s++) bits += (size_t)counts[s] * length[s];
   return bits / 8 + 128 + n / 32 < n;
-}
-
-uint32_t glyd_coded_log2_256(uint32_t v) {
-  static const uint8_t fraction[64] = {0,   6,   11,  17,  22,  28,  33,  38,  44,  49,  54,  59,  63,  68,  73,  78,
-                                       82,  87,  92,  96,  100, 105, 109, 113, 118, 122, 126, 130, 134, 138, 142, 146,
-                                       150, 154, 157, 161, 165, 169, 172, 176, 179, 183, 186, 190, 193, 197, 200, 203,
-                                       207, 210, 213, 216, 220, 223, 226, 229, 232, 235, 238, 241, 244, 247, 250, 253};
-  if (v < 2) return 0;
-  const unsigned k = glyd_log2_32(v);
-  return k * 256 + fraction[(k < 6 ? v << (6 - k) : v >> (k - 6)) & 63];
 }

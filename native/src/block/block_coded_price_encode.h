@@ -10,16 +10,12 @@
 #include "match/match_common.h"
 
 /* Choose the 15 most frequent match lengths if that saves escapes; returns 1
- * and fills lengths (ascending) if so. */
-int glyd_coded_choose_lengths(const glyd_sequence *seqs, size_t n, uint8_t lengths[GLYD_CODED_LENGTHS]);
+ * and fills lengths (ascending) if so, or if a fine block needs them. */
+int glyd_coded_choose_lengths(const glyd_sequence *seqs, size_t n, int fine, uint8_t lengths[GLYD_CODED_LENGTHS]);
 
 /* Whether a Huffman coded plane of the n low offset bytes is clearly smaller
  * than 8 bits each. */
 int glyd_coded_low_bytes_pay(const uint8_t *low, size_t n);
-
-/* log2 of v in 1/256, from a table of the upper bits: integers only, so that
- * decisions are the same everywhere. */
-uint32_t glyd_coded_log2_256(uint32_t v);
 
 /* Repeat slot of the offset (3: none), which moves to the front. */
 GLYD_INLINE unsigned glyd_coded_use_offset(uint32_t repeat[GLYD_CODED_REPEATS], uint32_t offset) {

@@ -14,6 +14,19 @@
 #define GLYD_HUFFMAN_FIRST_LENGTH 7    /* "previous length" of the first symbol */
 #define GLYD_HUFFMAN_LENGTHS_BYTES 768 /* no code length table takes more: see huffman_encode.c */
 
-enum { GLYD_PLANE_RAW = 0, GLYD_PLANE_FILL = 1, GLYD_PLANE_OWN = 2, GLYD_PLANE_LAST = 3 };
+enum {
+  GLYD_PLANE_RAW = 0,
+  GLYD_PLANE_FILL = 1,
+  GLYD_PLANE_OWN = 2,
+  GLYD_PLANE_LAST = 3,
+  GLYD_PLANE_CONTEXTS = 4,     /* fine planes only: own tables by context */
+  GLYD_PLANE_LAST_CONTEXTS = 5 /* and the last ones */
+};
+
+#define GLYD_PLANE_BITS 2          /* of the mode in the head of a plane */
+#define GLYD_PLANE_FINE_BITS 3     /* and of a fine plane */
+#define GLYD_CONTEXTS_FROM 256     /* fine planes of fewer bytes have no contexts */
+#define GLYD_CONTEXTS_TABLES_MAX 8 /* tables of a plane */
+#define GLYD_CONTEXTS_GIVEN 64u    /* contexts, where they are not the byte before */
 
 #endif

@@ -4,6 +4,7 @@
 #include "huffman/huffman_decode.h"
 
 #include "common/cpu.h"
+#include "huffman/huffman_code_decode.h"
 #include "huffman/huffman_decode_x86.h"
 #include "huffman/huffman_kernel.h"
 
@@ -197,29 +198,51 @@ static glyd_status decode_streams(unsigned cpu, const glyd_huffman_table *table,
   return GLYD_OK;
 }
 
+glyd_status glyd_huffman_read_code(glyd_plane_input *in, uint16_t *entry, unsigned *bits, uint8_t used[256]) {
+  code_lengths code;
+  const glyd_status status = get_lengths(in, &code);
+  if (status != GLYD_OK) return status;
+  *bits = make_table(&code, entry);
+  for (unsigned i = 0; i < code.n; i++) used[code.symbol[i]] = 1;
+  return GLYD_OK;
+}
+
 glyd_status glyd_huffman_decode_plane(unsigned cpu, glyd_huffman_table *table, glyd_plane_input *in, uint8_t *out,
                                       size_t max_n, size_t slack, const uint8_t **data, size_t *n) {
+  unsigned mode;
+  const glyd_status status = glyd_huffman_read_head(in, GLYD_PLANE_BITS, max_n, n, &mode);
+  *data = out;
+  if (status != GLYD_OK || *n == 0) return status;
+  return glyd_huffman_decode_mode(cpu, mode, table, in, out, slack, data, *n);
+}
+
+glyd_status glyd_huffman_read_head(glyd_plane_input *in, unsigned mode_bits, size_t max_n, size_t *n, unsigned *mode) {
   uint64_t head;
   const uint8_t *p = glyd_get_varint(in->at, in->end, &head);
   if (p == NULL) return GLYD_E_CORRUPT;
   in->at = p;
-  *data = out;
-  *n = (size_t)(head >> 2);
-  if (head >> 2 > max_n || (head < 4 && head != 0)) return GLYD_E_CORRUPT;
-  if (head == 0) return GLYD_OK;
+  *n = (size_t)(head >> mode_bits);
+  *mode = (unsigned)head & ((1u << mode_bits) - 1);
+  return head >> mode_bits > max_n || (*n == 0 && head != 0) ? GLYD_E_CORRUPT : GLYD_OK;
+}
+
+glyd_status glyd_huffman_decode_mode(unsigned cpu, unsigned mode, glyd_huffman_table *table, glyd_plane_input *in,
+                                     uint8_t *out, size_t slack, const uint8_t **data, size_t n) {
+  const uint8_t *const p = in->at;
   const size_t left = (size_t)(in->end - p);
-  switch (head & 3) {
+  *data = out;
+  switch (mode) {
   case GLYD_PLANE_RAW:
-    if (left < *n) return GLYD_E_CORRUPT;
-    in->at = p + *n;
+    if (left < n) return GLYD_E_CORRUPT;
+    in->at = p + n;
     if ((size_t)(in->readable - in->at) >= slack)
       *data = p;
     else
-      memcpy(out, p, *n);
+      memcpy(out, p, n);
     return GLYD_OK;
   case GLYD_PLANE_FILL:
     if (left < 1) return GLYD_E_CORRUPT;
-    memset(out, *p, *n);
+    memset(out, *p, n);
     in->at = p + 1;
     return GLYD_OK;
   case GLYD_PLANE_OWN: {
@@ -230,8 +253,9 @@ glyd_status glyd_huffman_decode_plane(unsigned cpu, glyd_huffman_table *table, g
     table->bits = make_table(&code, table->entry);
     break;
   }
-  default: break;
+  case GLYD_PLANE_LAST: break;
+  default: return GLYD_E_CORRUPT;
   }
   if (table->bits == 0) return GLYD_E_CORRUPT;
-  return decode_streams(cpu, table, in, out, *n);
+  return decode_streams(cpu, table, in, out, n);
 }

@@ -5,12 +5,13 @@
 
 #include "bitstream/bit_writer.h"
 #include "common/cpu.h"
+#include "huffman/huffman_code_encode.h"
 #include "huffman/huffman_common.h"
 
 /* Bits of a length table: at most 128 runs of each kind at 2 * 8 + 1 bits, and
  * 256 lengths at 21 bits. Far less in practice; the buffer holds the worst. */
 _Static_assert(GLYD_HUFFMAN_LENGTHS_BYTES * 8 >= 256 * 21, "lengths alone must fit");
-#define LENGTHS_BUFFER (GLYD_HUFFMAN_LENGTHS_BYTES + 1024)
+#define LENGTHS_BUFFER GLYD_HUFFMAN_LENGTHS_BUFFER
 
 void glyd_huffman_count(const uint8_t *in, size_t n, uint32_t counts[256]) {
   if (n < 512) { /* small planes: clearing and adding up would cost more than counting */
@@ -127,7 +128,7 @@ void glyd_huffman_make_lengths(const uint32_t counts[256], uint8_t length[256]) 
     for (uint32_t k = of_length[l]; k > 0; k--) length[keys[--i] & 255] = (uint8_t)l;
 }
 
-static void make_codes(glyd_huffman_code *code) {
+void glyd_huffman_make_codes(glyd_huffman_code *code) {
   uint32_t of_length[GLYD_HUFFMAN_BITS + 1] = {0}, next[GLYD_HUFFMAN_BITS + 1], c = 0;
   for (unsigned s = 0; s < 256; s++) of_length[code->length[s]]++;
   of_length[0] = 0;
@@ -153,7 +154,7 @@ static void put_gamma(glyd_bit_writer *w, uint32_t v) {
   glyd_bit_writer_put(w, 1u << k | (v & ((1u << k) - 1)) << (k + 1), 2 * k + 1);
 }
 
-static uint8_t *put_lengths(uint8_t *out, const uint8_t length[256]) {
+uint8_t *glyd_huffman_put_lengths(uint8_t *out, const uint8_t length[256]) {
   glyd_bit_writer w;
   glyd_bit_writer_init(&w, out);
   unsigned last = 255;
@@ -227,6 +228,23 @@ __attribute__((target("bmi,bmi2"))) static uint8_t *put_streams_bmi2(uint8_t *ou
 }
 #endif
 
+uint32_t glyd_huffman_log2_256(uint32_t v) {
+  static const uint8_t fraction[64] = {0,   6,   11,  17,  22,  28,  33,  38,  44,  49,  54,  59,  63,  68,  73,  78,
+                                       82,  87,  92,  96,  100, 105, 109, 113, 118, 122, 126, 130, 134, 138, 142, 146,
+                                       150, 154, 157, 161, 165, 169, 172, 176, 179, 183, 186, 190, 193, 197, 200, 203,
+                                       207, 210, 213, 216, 220, 223, 226, 229, 232, 235, 238, 241, 244, 247, 250, 253};
+  if (v < 2) return 0;
+  const unsigned k = glyd_log2_32(v);
+  return k * 256 + fraction[(k < 6 ? v << (6 - k) : v >> (k - 6)) & 63];
+}
+
+void glyd_huffman_price_symbols(const uint32_t counts[256], uint32_t price[256]) {
+  uint32_t total = 64; /* a symbol that did not occur is priced as a quarter of one that did */
+  for (unsigned s = 0; s < 256; s++) total += 4 * counts[s];
+  const uint32_t all = glyd_huffman_log2_256(total);
+  for (unsigned s = 0; s < 256; s++) price[s] = all - glyd_huffman_log2_256(4 * counts[s] + 1);
+}
+
 uint8_t *glyd_huffman_encode_plane(unsigned cpu, uint8_t *out, const uint8_t *in, size_t n, const uint32_t *counts,
                                    glyd_huffman_code *last) {
   return glyd_huffman_encode_plane_above(cpu, out, in, n, counts, last, 5);
@@ -234,6 +252,12 @@ uint8_t *glyd_huffman_encode_plane(unsigned cpu, uint8_t *out, const uint8_t *in
 
 uint8_t *glyd_huffman_encode_plane_above(unsigned cpu, uint8_t *out, const uint8_t *in, size_t n,
                                          const uint32_t *counts, glyd_huffman_code *last, unsigned gain_shift) {
+  return glyd_huffman_encode_plane_headed(cpu, out, in, n, counts, last, gain_shift, GLYD_PLANE_BITS);
+}
+
+uint8_t *glyd_huffman_encode_plane_headed(unsigned cpu, uint8_t *out, const uint8_t *in, size_t n,
+                                          const uint32_t *counts, glyd_huffman_code *last, unsigned gain_shift,
+                                          unsigned head_bits) {
   if (n == 0) {
     *out++ = 0;
     return out;
@@ -244,14 +268,14 @@ uint8_t *glyd_huffman_encode_plane_above(unsigned cpu, uint8_t *out, const uint8
     counts = own_counts;
   }
   if (counts[in[0]] == n) {
-    out = glyd_put_varint(out, n << 2 | GLYD_PLANE_FILL);
+    out = glyd_put_varint(out, n << head_bits | GLYD_PLANE_FILL);
     *out++ = in[0];
     return out;
   }
   glyd_huffman_code code;
   uint8_t table[LENGTHS_BUFFER];
   glyd_huffman_make_lengths(counts, code.length);
-  size_t table_len = (size_t)(put_lengths(table, code.length) - table);
+  size_t table_len = (size_t)(glyd_huffman_put_lengths(table, code.length) - table);
   uint32_t own_bits = 0, last_bits = 0; /* at most 2^18 symbols of 11 bits */
   for (unsigned s = 0; s < 256; s++) own_bits += counts[s] * code.length[s];
   int last_fits = last->valid;
@@ -271,17 +295,17 @@ uint8_t *glyd_huffman_encode_plane_above(unsigned cpu, uint8_t *out, const uint8
     last_fits = 0;
   coded += streams == 1 ? 1 : streams == 2 ? 4 : GLYD_HUFFMAN_SIZES_BYTES + GLYD_HUFFMAN_STREAMS;
   if (coded + (n >> gain_shift) + 2 >= n) { /* too small a gain is not worth decoding time */
-    out = glyd_put_varint(out, n << 2 | GLYD_PLANE_RAW);
+    out = glyd_put_varint(out, n << head_bits | GLYD_PLANE_RAW);
     memcpy(out, in, n);
     return out + n;
   }
   if (last_fits) {
-    out = glyd_put_varint(out, n << 2 | GLYD_PLANE_LAST);
+    out = glyd_put_varint(out, n << head_bits | GLYD_PLANE_LAST);
   } else {
-    out = glyd_put_varint(out, n << 2 | GLYD_PLANE_OWN);
+    out = glyd_put_varint(out, n << head_bits | GLYD_PLANE_OWN);
     memcpy(out, table, table_len);
     out += table_len;
-    make_codes(&code);
+    glyd_huffman_make_codes(&code);
     code.valid = 1;
     *last = code;
   }

@@ -35,6 +35,13 @@ uint8_t *glyd_huffman_encode_plane_above(unsigned cpu, uint8_t *out, const uint8
  * at least two symbols. */
 void glyd_huffman_make_lengths(const uint32_t counts[256], uint8_t length[256]);
 
+/* log2 of v in 1/256, from a table of the upper bits: integers only, so that
+ * decisions are the same everywhere. */
+uint32_t glyd_huffman_log2_256(uint32_t v);
+
+/* Bits, in 1/256, that each symbol would take in a code made for these counts. */
+void glyd_huffman_price_symbols(const uint32_t counts[256], uint32_t price[256]);
+
 /* Number of times each byte occurs. */
 void glyd_huffman_count(const uint8_t *in, size_t n, uint32_t counts[256]);
 

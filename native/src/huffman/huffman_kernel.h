@@ -135,4 +135,77 @@ GLYD_INLINE void glyd_huffman_rounds_eight(glyd_huffman_streams *s) {
   s->out = out;
 }
 
+/* Streams of a plane with contexts: each has a part of the plane to itself. */
+typedef struct glyd_context_streams {
+  const uint8_t *p[GLYD_HUFFMAN_STREAMS];
+  uint64_t word[GLYD_HUFFMAN_STREAMS];
+  const uint8_t *contexts; /* of the byte at place `lag`; those of the next stream are `chunk` on */
+  size_t lag;
+  uint8_t *out;
+  size_t chunk;
+  size_t at, stop; /* in each stream */
+  const uint16_t *entry;
+  const uint32_t *place; /* of the table of a context: first entry << 8 | bits of its index */
+} glyd_context_streams;
+
+/* Rounds of GLYD_HUFFMAN_STEPS symbols of each stream until at reaches stop. */
+GLYD_INLINE void glyd_huffman_rounds_contexts(glyd_context_streams *s) {
+  uint64_t w0 = s->word[0], w1 = s->word[1], w2 = s->word[2], w3 = s->word[3];
+  uint64_t w4 = s->word[4], w5 = s->word[5], w6 = s->word[6], w7 = s->word[7];
+  const uint16_t *const entry = s->entry;
+  const uint32_t *const place = s->place;
+  const size_t chunk = s->chunk;
+  const uint8_t *contexts = s->contexts + s->at - s->lag;
+  uint8_t *out = s->out + s->at, *const stop = s->out + s->stop;
+  do {
+    for (unsigned k = 0; k < GLYD_HUFFMAN_STEPS; k++) {
+      const uint8_t *c = contexts++;
+      uint8_t *o = out++;
+#define GLYD_STEP(j)                                                               \
+  do {                                                                             \
+    const uint32_t t = place[*c];                                                  \
+    const uint64_t e = entry[(t >> 8) + (w##j & (((uint64_t)1 << (t & 63)) - 1))]; \
+    w##j >>= e & 63;                                                               \
+    *o = (uint8_t)(e >> 8);                                                        \
+    c += chunk;                                                                    \
+    o += chunk;                                                                    \
+  } while (0)
+      GLYD_STEP(0);
+      GLYD_STEP(1);
+      GLYD_STEP(2);
+      GLYD_STEP(3);
+      GLYD_STEP(4);
+      GLYD_STEP(5);
+      GLYD_STEP(6);
+      GLYD_STEP(7);
+#undef GLYD_STEP
+    }
+#define GLYD_REFILL(j)                                           \
+  do {                                                           \
+    unsigned used = glyd_huffman_used(w##j);                     \
+    const uint8_t *p = s->p[j] + (used >> 3);                    \
+    s->p[j] = p;                                                 \
+    w##j = (glyd_load64(p) | GLYD_HUFFMAN_MARKER) >> (used & 7); \
+  } while (0)
+    GLYD_REFILL(0);
+    GLYD_REFILL(1);
+    GLYD_REFILL(2);
+    GLYD_REFILL(3);
+    GLYD_REFILL(4);
+    GLYD_REFILL(5);
+    GLYD_REFILL(6);
+    GLYD_REFILL(7);
+#undef GLYD_REFILL
+  } while (out < stop);
+  s->word[0] = w0;
+  s->word[1] = w1;
+  s->word[2] = w2;
+  s->word[3] = w3;
+  s->word[4] = w4;
+  s->word[5] = w5;
+  s->word[6] = w6;
+  s->word[7] = w7;
+  s->at = (size_t)(out - s->out);
+}
+
 #endif

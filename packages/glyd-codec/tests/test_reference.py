@@ -25,6 +25,7 @@ if not (TOOLS / "reference_decoder.py").is_file():
 sys.path.insert(0, str(TOOLS))
 reference = importlib.import_module("reference_decoder")
 fields_generator = importlib.import_module("fields_generator")
+fine_generator = importlib.import_module("fine_generator")
 writer = importlib.import_module("frame_writer")
 generator = importlib.import_module("frame_generator")
 breaker = importlib.import_module("frame_breaker")
@@ -33,7 +34,7 @@ sys.path.remove(str(TOOLS))
 
 N_STREAMS = int(os.environ.get("GLYD_REFERENCE_STREAMS", "250"))  # more for a longer search
 N_MUTATIONS = int(os.environ.get("GLYD_REFERENCE_MUTATIONS", "1500"))
-LEVELS = ("turbo", "fast", "default", "max")
+LEVELS = ("turbo", "fast", "default", "max", "high", "ultra")
 CLASSES = {
     "magic": glyd.FormatError,
     "version": glyd.UnsupportedVersionError,
@@ -100,7 +101,8 @@ def test_reference_reads_models(level, tools):
 def test_generated_streams():
     n_bytes = 0
     for seed in range(N_STREAMS):
-        make = fields_generator.valid_weights_frame if seed % 4 == 3 else generator.valid_stream
+        makers = (generator.valid_stream, fine_generator.valid_fine_frame, fields_generator.valid_weights_frame)
+        make = makers[max(0, seed % 4 - 1)]
         data, content = make(random.Random(seed))
         where = f"{make.__name__}(random.Random({seed}))"
         assert reference.decode(data) == content, where
@@ -146,7 +148,8 @@ def test_changed_payloads_are_read_alike():
     n_read = n_refused = 0
     for seed in range(N_MUTATIONS):
         rng = random.Random(seed)
-        make = fields_generator.weights_segment if seed % 4 == 3 else generator.lz_segment
+        makers = (generator.lz_segment, fine_generator.fine_segment, fields_generator.weights_segment)
+        make = makers[max(0, seed % 4 - 1)]
         segment = make(rng, 1 << rng.choice((6, 9, 12)))
         segment.payload = mutate(rng, segment.payload)
         data = writer.frame([segment], known_size=True, with_trailer=False)

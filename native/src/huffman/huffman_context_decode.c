@@ -1,0 +1,144 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ */
+#include "huffman/huffman_context_decode.h"
+
+#include "common/cpu.h"
+#include "huffman/huffman_code_decode.h"
+#include "huffman/huffman_kernel.h"
+
+#define TABLE ((size_t)1 << GLYD_HUFFMAN_BITS)
+
+/* Tables and map of mode 4. */
+static glyd_status read_tables(glyd_plane_input *in, glyd_context_tables *tables, uint16_t *entries, unsigned most,
+                               int given) {
+  if (in->end - in->at < 2) return GLYD_E_CORRUPT;
+  const unsigned n = in->at[0], singles = in->at[1];
+  in->at += 2;
+  if (n == 0 || n > most || singles >> n != 0) return GLYD_E_CORRUPT;
+  uint32_t place[GLYD_CONTEXTS_TABLES_MAX];
+  uint8_t used[256] = {1}; /* the first byte of a stream has context 0 */
+  for (unsigned k = 0; k < n; k++) {
+    uint16_t *const entry = entries + k * TABLE;
+    unsigned bits = 0;
+    if (singles >> k & 1) {
+      if (in->at == in->end) return GLYD_E_CORRUPT;
+      const uint8_t symbol = *in->at++;
+      used[symbol] = 1;
+      entry[0] = (uint16_t)(symbol << 8);
+    } else {
+      const glyd_status status = glyd_huffman_read_code(in, entry, &bits, used);
+      if (status != GLYD_OK) return status;
+    }
+    place[k] = (uint32_t)(k * TABLE) << 8 | bits;
+  }
+  unsigned width = 0;
+  while (1u << width < n) width++;
+  glyd_bit_reader r = {in->at, in->end, 0};
+  for (unsigned c = 0; c < 256; c++) {
+    tables->place[c] = place[0];
+    if (given ? c >= GLYD_CONTEXTS_GIVEN : used[c] == 0) continue;
+    const unsigned k = (unsigned)glyd_bit_reader_peek(&r) & ((1u << width) - 1);
+    r.pos += width;
+    if (k >= n) return GLYD_E_CORRUPT;
+    tables->place[c] = place[k];
+  }
+  const size_t bytes = glyd_bit_reader_bytes(&r);
+  if (bytes > (size_t)(in->end - in->at)) return GLYD_E_CORRUPT;
+  in->at += bytes;
+  return GLYD_OK;
+}
+
+static void rounds_plain(glyd_context_streams *s) { glyd_huffman_rounds_contexts(s); }
+
+#if defined(__x86_64__)
+__attribute__((target("bmi,bmi2,lzcnt"))) static void rounds_bmi2(glyd_context_streams *s) {
+  glyd_huffman_rounds_contexts(s);
+}
+#endif
+
+/* One symbol of stream j at place i of it, near the end of the input; 0 when it is used up. */
+static int careful_symbol(glyd_context_streams *s, size_t j, size_t i, uint8_t context, const uint8_t *end) {
+  const uint32_t t = s->place[context];
+  const uint64_t e = s->entry[(t >> 8) + (s->word[j] & (((uint64_t)1 << (t & 63)) - 1))];
+  s->out[j * s->chunk + i] = (uint8_t)(e >> 8);
+  const unsigned used = glyd_huffman_used(s->word[j] >> (e & 63));
+  const uint8_t *p = s->p[j] + (used >> 3);
+  if (p > end) return 0;
+  s->p[j] = p;
+  s->word[j] = (glyd_load64_until(p, end) | GLYD_HUFFMAN_MARKER) >> (used & 7);
+  return 1;
+}
+
+static glyd_status decode_streams(unsigned cpu, const glyd_context_tables *tables, const uint16_t *entries,
+                                  const uint8_t *given, glyd_plane_input *in, uint8_t *out, size_t n) {
+  glyd_context_streams s;
+  const uint8_t *begin[GLYD_HUFFMAN_STREAMS];
+  if (in->end - in->at < GLYD_HUFFMAN_SIZES_BYTES) return GLYD_E_CORRUPT;
+  const uint8_t *const sizes = in->at, *p = in->at + GLYD_HUFFMAN_SIZES_BYTES;
+  for (size_t j = 0; j < GLYD_HUFFMAN_STREAMS; j++) {
+    begin[j] = p;
+    s.p[j] = p;
+    s.word[j] = glyd_load64_until(p, in->readable) | GLYD_HUFFMAN_MARKER;
+    if (j + 1 == GLYD_HUFFMAN_STREAMS) break;
+    const size_t size = glyd_load16(sizes + 2 * j);
+    if (size > (size_t)(in->end - p)) return GLYD_E_CORRUPT;
+    p += size;
+  }
+  s.out = out;
+  s.chunk = (n + GLYD_HUFFMAN_STREAMS - 1) / GLYD_HUFFMAN_STREAMS;
+  s.contexts = given ? given : out;
+  s.lag = given ? 0 : 1;
+  s.entry = entries;
+  s.place = tables->place;
+  const size_t last = n - (GLYD_HUFFMAN_STREAMS - 1) * s.chunk; /* the last stream is the shortest */
+  for (size_t j = 0; j < GLYD_HUFFMAN_STREAMS; j++)
+    if (!careful_symbol(&s, j, 0, given ? given[j * s.chunk] : 0, in->readable)) return GLYD_E_CORRUPT;
+  s.at = 1;
+  for (;;) { /* as many rounds as are safe whatever the input holds */
+    ptrdiff_t rounds = (ptrdiff_t)((last - s.at) / GLYD_HUFFMAN_STEPS);
+    for (size_t j = 0; j < GLYD_HUFFMAN_STREAMS; j++) {
+      const ptrdiff_t safe = (in->readable - s.p[j] - 8) / GLYD_HUFFMAN_ADVANCE;
+      if (safe < rounds) rounds = safe;
+    }
+    if (rounds <= 0) break;
+    s.stop = s.at + (size_t)rounds * GLYD_HUFFMAN_STEPS;
+#if defined(__x86_64__)
+    if (cpu & GLYD_CPU_AVX2)
+      rounds_bmi2(&s);
+    else
+#endif
+      rounds_plain(&s);
+  }
+  (void)cpu;
+  for (size_t j = 0; j < GLYD_HUFFMAN_STREAMS; j++) {
+    const size_t end = j + 1 == GLYD_HUFFMAN_STREAMS ? last : s.chunk;
+    for (size_t i = s.at; i < end; i++)
+      if (!careful_symbol(&s, j, i, s.contexts[j * s.chunk + i - s.lag], in->readable)) return GLYD_E_CORRUPT;
+    const uint8_t *const stop = s.p[j] + ((glyd_huffman_used(s.word[j]) + 7) >> 3);
+    if (j + 1 < GLYD_HUFFMAN_STREAMS ? stop != begin[j + 1] : stop > in->end) return GLYD_E_CORRUPT;
+    in->at = stop;
+  }
+  return GLYD_OK;
+}
+
+glyd_status glyd_huffman_decode_fine_plane(unsigned cpu, glyd_huffman_table *table, glyd_context_tables *tables,
+                                           uint16_t *entries, unsigned most, const uint8_t *contexts, size_t n_contexts,
+                                           glyd_plane_input *in, uint8_t *out, size_t max_n, size_t slack,
+                                           const uint8_t **data, size_t *n) {
+  unsigned mode;
+  glyd_status status = glyd_huffman_read_head(in, GLYD_PLANE_FINE_BITS, max_n, n, &mode);
+  *data = out;
+  if (status != GLYD_OK || *n == 0) return status;
+  if (mode < GLYD_PLANE_CONTEXTS) return glyd_huffman_decode_mode(cpu, mode, table, in, out, slack, data, *n);
+  if (mode > GLYD_PLANE_LAST_CONTEXTS || *n < GLYD_CONTEXTS_FROM || (contexts != NULL && n_contexts < *n))
+    return GLYD_E_CORRUPT;
+  if (mode == GLYD_PLANE_CONTEXTS) {
+    tables->valid = 0;
+    status = read_tables(in, tables, entries, most, contexts != NULL);
+    if (status != GLYD_OK) return status;
+    tables->valid = 1;
+  }
+  if (tables->valid == 0) return GLYD_E_CORRUPT;
+  return decode_streams(cpu, tables, entries, contexts, in, out, *n);
+}

@@ -1,0 +1,224 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ */
+#include "huffman/huffman_context_encode.h"
+
+#include "bitstream/bit_writer.h"
+#include "huffman/huffman_code_encode.h"
+
+#define ROUNDS 6u     /* of dealing out contexts to clusters */
+#define GAIN_SHIFT 8u /* contexts must save this part of a plane, and GAIN_LEAST bytes: they read slower */
+#define GAIN_LEAST 12u
+
+static size_t chunk_of(size_t n) { return (n + GLYD_HUFFMAN_STREAMS - 1) / GLYD_HUFFMAN_STREAMS; }
+
+/* Context of symbol i; the first of a stream has none before it. */
+GLYD_INLINE uint8_t context_of(const uint8_t *in, const uint8_t *contexts, size_t i, size_t chunk) {
+  return contexts ? contexts[i] : i % chunk == 0 ? 0 : in[i - 1];
+}
+
+static void count_contexts(glyd_context_work *w, const uint8_t *in, const uint8_t *contexts, size_t n) {
+  memset(w->counts, 0, sizeof w->counts);
+  const size_t chunk = chunk_of(n);
+  if (contexts != NULL) {
+    for (size_t i = 0; i < n; i++) w->counts[contexts[i]][in[i]]++;
+    return;
+  }
+  for (size_t at = 0; at < n; at += chunk) {
+    const size_t end = at + chunk < n ? at + chunk : n;
+    w->counts[0][in[at]]++;
+    for (size_t i = at + 1; i < end; i++) w->counts[in[i - 1]][in[i]]++;
+  }
+}
+
+/* Bits, in 1/256, of symbols with these counts in a code of their own, and of
+ * that code: about three a symbol. */
+static uint64_t cost_of(const uint32_t counts[256]) {
+  uint32_t total = 0, used = 0;
+  uint64_t sum = 0;
+  for (unsigned s = 0; s < 256; s++) {
+    if (counts[s] == 0) continue;
+    total += counts[s];
+    used++;
+    sum += (uint64_t)counts[s] * glyd_huffman_log2_256(counts[s]);
+  }
+  if (used == 0) return 0;
+  return (uint64_t)total * glyd_huffman_log2_256(total) - sum + (3 * used + 24) * 256;
+}
+
+/* Deal the contexts out to at most so many clusters of like counts: w->sums, and
+ * the map. Returns their number. */
+static unsigned cluster(glyd_context_work *w, unsigned most, uint8_t map[256]) {
+  uint32_t totals[256], n_contexts = 0;
+  unsigned n = 0, seeds[GLYD_CONTEXTS_TABLES_MAX];
+  for (unsigned c = 0; c < 256; c++) {
+    totals[c] = 0;
+    for (unsigned s = 0; s < 256; s++) totals[c] += w->counts[c][s];
+    n_contexts += totals[c] != 0;
+  }
+  if (most > n_contexts) most = n_contexts;
+  for (n = 0; n < most; n++) { /* the most frequent ones to begin with */
+    unsigned best = 256;
+    for (unsigned c = 0; c < 256; c++) {
+      int taken = 0;
+      for (unsigned k = 0; k < n; k++) taken |= seeds[k] == c;
+      if (!taken && totals[c] != 0 && (best == 256 || totals[c] > totals[best])) best = c;
+    }
+    seeds[n] = best;
+    memcpy(w->sums[n], w->counts[best], sizeof w->sums[n]);
+  }
+  memset(map, 0, 256);
+  for (unsigned round = 0; round < ROUNDS; round++) {
+    for (unsigned k = 0; k < n; k++) glyd_huffman_price_symbols(w->sums[k], w->prices[k]);
+    memset(w->sums, 0, sizeof w->sums);
+    for (unsigned c = 0; c < 256; c++) {
+      if (totals[c] == 0) continue;
+      uint8_t used[256];
+      unsigned n_used = 0;
+      for (unsigned s = 0; s < 256; s++) {
+        used[n_used] = (uint8_t)s;
+        n_used += w->counts[c][s] != 0;
+      }
+      uint64_t least = UINT64_MAX;
+      for (unsigned k = 0; k < n; k++) {
+        uint64_t price = 0;
+        for (unsigned i = 0; i < n_used; i++) price += (uint64_t)w->counts[c][used[i]] * w->prices[k][used[i]];
+        if (price < least) {
+          least = price;
+          map[c] = (uint8_t)k;
+        }
+      }
+      for (unsigned i = 0; i < n_used; i++) w->sums[map[c]][used[i]] += w->counts[c][used[i]];
+    }
+  }
+  /* Join clusters while that saves more bits for tables than it costs. */
+  uint64_t cost[GLYD_CONTEXTS_TABLES_MAX];
+  for (unsigned k = 0; k < n; k++) cost[k] = cost_of(w->sums[k]);
+  for (;;) {
+    uint64_t saved = 0, joined = 0;
+    unsigned a = 0, b = 0;
+    for (unsigned i = 0; i < n; i++)
+      for (unsigned j = i + 1; j < n; j++) {
+        uint32_t sum[256];
+        for (unsigned s = 0; s < 256; s++) sum[s] = w->sums[i][s] + w->sums[j][s];
+        const uint64_t together = cost_of(sum);
+        if (cost[i] + cost[j] >= together + saved) {
+          saved = cost[i] + cost[j] - together;
+          joined = together;
+          a = i;
+          b = j;
+        }
+      }
+    if (a == b) return n;
+    for (unsigned s = 0; s < 256; s++) w->sums[a][s] += w->sums[b][s];
+    cost[a] = joined;
+    n--;
+    memcpy(w->sums[b], w->sums[n], sizeof w->sums[b]);
+    cost[b] = cost[n];
+    for (unsigned c = 0; c < 256; c++) map[c] = (uint8_t)(map[c] == b ? a : map[c] == n ? b : map[c]);
+  }
+}
+
+static unsigned bits_for(unsigned tables) {
+  unsigned bits = 0;
+  while (1u << bits < tables) bits++;
+  return bits;
+}
+
+/* Make codes of the clusters, write tables and map; returns the end. */
+static uint8_t *put_tables(uint8_t *out, const glyd_context_work *w, int external, glyd_huffman_context_codes *c) {
+  uint8_t *const singles = out + 1, some[256] = {0};
+  *out = (uint8_t)c->tables;
+  *singles = 0;
+  out += 2;
+  for (unsigned k = 0; k < c->tables; k++) {
+    glyd_huffman_code *const code = &c->code[k];
+    unsigned used = 0, symbol = 0;
+    for (unsigned s = 0; s < 256; s++)
+      if (w->sums[k][s] != 0) {
+        symbol = s;
+        used++;
+        some[s] = 1;
+      }
+    memset(code->length, 0, sizeof code->length);
+    if (used == 1) {
+      *singles |= (uint8_t)(1u << k);
+      *out++ = (uint8_t)symbol;
+      code->code[symbol] = 0;
+      code->valid = 2 + (int)symbol; /* its only symbol has no bits */
+      continue;
+    }
+    glyd_huffman_make_lengths(w->sums[k], code->length);
+    glyd_huffman_make_codes(code);
+    code->valid = 1;
+    out = glyd_huffman_put_lengths(out, code->length);
+  }
+  glyd_bit_writer bits;
+  glyd_bit_writer_init(&bits, out);
+  const unsigned width = bits_for(c->tables);
+  for (unsigned s = 0; s < 256; s++)
+    if (external ? s < GLYD_CONTEXTS_GIVEN : s == 0 || some[s]) glyd_bit_writer_put(&bits, c->map[s], width);
+  return glyd_bit_writer_end(&bits);
+}
+
+/* Bits of all symbols in these codes; UINT64_MAX where one has none. */
+static uint64_t bits_in(const glyd_context_work *w, const glyd_huffman_context_codes *codes) {
+  uint64_t bits = 0;
+  for (unsigned c = 0; c < 256; c++) {
+    const glyd_huffman_code *const code = &codes->code[codes->map[c]];
+    for (unsigned s = 0; s < 256; s++) {
+      if (w->counts[c][s] == 0) continue;
+      if (code->length[s] == 0 && code->valid != 2 + (int)s) return UINT64_MAX;
+      bits += (uint64_t)w->counts[c][s] * code->length[s];
+    }
+  }
+  return bits;
+}
+
+static uint8_t *put_streams(uint8_t *out, const uint8_t *in, const uint8_t *contexts, size_t n,
+                            const glyd_huffman_context_codes *codes) {
+  uint8_t *const sizes = out;
+  const size_t chunk = chunk_of(n);
+  out += GLYD_HUFFMAN_SIZES_BYTES;
+  for (size_t j = 0; j < GLYD_HUFFMAN_STREAMS; j++) {
+    const size_t end = (j + 1) * chunk < n ? (j + 1) * chunk : n;
+    glyd_bit_writer w;
+    glyd_bit_writer_init(&w, out);
+    for (size_t i = j * chunk; i < end; i++) {
+      const glyd_huffman_code *const code = &codes->code[codes->map[context_of(in, contexts, i, chunk)]];
+      glyd_bit_writer_put(&w, code->code[in[i]], code->length[in[i]]);
+    }
+    uint8_t *const stop = glyd_bit_writer_end(&w);
+    if (j < GLYD_HUFFMAN_STREAMS - 1) glyd_store16(sizes + 2 * j, (uint16_t)(stop - out));
+    out = stop;
+  }
+  return out;
+}
+
+uint8_t *glyd_huffman_encode_fine_plane(unsigned cpu, uint8_t *out, const uint8_t *in, size_t n,
+                                        const uint8_t *contexts, unsigned most, glyd_huffman_code *last,
+                                        glyd_huffman_context_codes *last_contexts, glyd_context_work *w) {
+  const glyd_huffman_code before = *last;
+  uint8_t *const plain = glyd_huffman_encode_plane_headed(cpu, out, in, n, NULL, last, 5, GLYD_PLANE_FINE_BITS);
+  if (n < GLYD_CONTEXTS_FROM) return plain;
+  const size_t size = (size_t)(plain - out);
+  if (size < 8) return plain; /* one byte repeated */
+  count_contexts(w, in, contexts, n);
+  w->fresh.tables = cluster(w, most, w->fresh.map);
+  uint8_t tables[GLYD_CONTEXTS_TABLES_MAX * GLYD_HUFFMAN_LENGTHS_BUFFER + 128];
+  const size_t tables_size = (size_t)(put_tables(tables, w, contexts != NULL, &w->fresh) - tables);
+  const uint64_t own = bits_in(w, &w->fresh) / 8 + tables_size;
+  const uint64_t old = last_contexts->tables != 0 ? bits_in(w, last_contexts) / 8 : UINT64_MAX;
+  const uint64_t streams = (old <= own ? old : own) + GLYD_HUFFMAN_SIZES_BYTES + GLYD_HUFFMAN_STREAMS + 3;
+  if (streams + (size >> GAIN_SHIFT) + GAIN_LEAST >= size) return plain;
+  *last = before;
+  if (old <= own) {
+    out = glyd_put_varint(out, n << GLYD_PLANE_FINE_BITS | GLYD_PLANE_LAST_CONTEXTS);
+  } else {
+    out = glyd_put_varint(out, n << GLYD_PLANE_FINE_BITS | GLYD_PLANE_CONTEXTS);
+    memcpy(out, tables, tables_size);
+    out += tables_size;
+    *last_contexts = w->fresh;
+  }
+  return put_streams(out, in, contexts, n, last_contexts);
+}

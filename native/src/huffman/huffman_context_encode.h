@@ -1,0 +1,33 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * Writing fine planes (spec.md, "Fine planes").
+ */
+#ifndef GLYD_HUFFMAN_CONTEXT_ENCODE_H
+#define GLYD_HUFFMAN_CONTEXT_ENCODE_H
+
+#include "huffman/huffman_common.h"
+#include "huffman/huffman_encode.h"
+
+/* Codes of a plane by context; also the "last tables" of a kind of fine plane. */
+typedef struct glyd_huffman_context_codes {
+  glyd_huffman_code code[GLYD_CONTEXTS_TABLES_MAX]; /* valid 2: of one symbol, in no bits */
+  uint8_t map[256];                                 /* context: number of its code */
+  unsigned tables;                                  /* 0: none yet; set it at the start of a segment */
+} glyd_huffman_context_codes;
+
+typedef struct glyd_context_work {
+  uint32_t counts[256][256]; /* by context, then symbol */
+  uint32_t sums[GLYD_CONTEXTS_TABLES_MAX][256];
+  uint32_t prices[GLYD_CONTEXTS_TABLES_MAX][256];
+  glyd_huffman_context_codes fresh;
+} glyd_context_work;
+
+/* Write the fine plane of n (at most 2^18) bytes at in; returns the end. contexts:
+ * one below 64 for each byte, or NULL: the byte before. most: tables, at most.
+ * Else as glyd_huffman_encode_plane. */
+uint8_t *glyd_huffman_encode_fine_plane(unsigned cpu, uint8_t *out, const uint8_t *in, size_t n,
+                                        const uint8_t *contexts, unsigned most, glyd_huffman_code *last,
+                                        glyd_huffman_context_codes *last_contexts, glyd_context_work *work);
+
+#endif

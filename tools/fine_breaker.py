@@ -1,0 +1,114 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+"""LZ segments that break one rule of fine blocks or of planes with contexts each; see frame_breaker.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import frame_writer as w
+from block_breaker import A, Case, good, lz
+from coded_breaker import coded, command
+from frame_writer import Segment, frame
+
+FINE: Final = 8  # flag of a fine block, to be set by flags_xor
+TWO: Final = {97: 1, 98: 1}
+
+
+def fine_plane(content: bytes, mode: int = 0, rest: bytes | None = None) -> bytes:
+    """Return a fine plane, raw unless rest is what follows the head."""
+    return w.varint(len(content) << 3 | mode) + (content if rest is None else rest)
+
+
+def fine(content_size: int, *, written: dict[str, bytes] | None = None, **planes: Any) -> bytes:
+    """Return a fine block: its fine planes are raw but for those in written."""
+    raw = {name: fine_plane(planes.pop(name, b"")) for name in ("literals", "commands", "offset_codes")}
+    return coded(content_size, written=raw | (written or {}), flags_xor=FINE, **planes)
+
+
+def map_bits(numbers: list[int], width: int) -> bytes:
+    """Return a map."""
+    bits = w.BitWriter()
+    for number in numbers:
+        bits.put(number, width)
+    return bits.bytes()
+
+
+def streams(content: bytes, *, last_size: int = 0) -> bytes:
+    """Return the eight streams of a, b and what costs no bits: one bit for each b after anything and a after a."""
+    chunk = -(-len(content) // 8)
+    parts = []
+    for at in range(0, 8 * chunk, chunk):
+        bits = w.BitWriter()
+        for i, symbol in enumerate(content[at : at + chunk]):
+            if i == 0 or content[at + i - 1] == 97:  # after b there is a, in no bits
+                bits.put(symbol - 97, 1)
+        parts.append(bits.bytes())
+    sizes = [len(part) for part in parts[:7]]
+    sizes[6] += last_size
+    return b"".join(size.to_bytes(2, "little") for size in sizes) + b"".join(parts)
+
+
+def context_cases() -> Iterator[Case]:
+    """Rules about planes with contexts: a base case, then one field changed."""
+    text = b"aababaaab" * 30
+    # table 0: a and b; table 1: a alone, after b. Contexts: 0, a, b
+    codes = w.code_lengths(TWO)
+    tables = b"\2\2" + codes + b"a" + map_bits([0, 0, 1], 1)
+
+    def literals(mode: int = 4, head: bytes = tables, content: bytes = text, **more: Any) -> bytes:
+        plane = fine_plane(content, mode, head + streams(content, **more))
+        return fine(len(content), written={"literals": plane})
+
+    yield good("fine-contexts", lz(text, literals()), text)
+    yield good("fine-contexts-padding", lz(text, literals(head=tables[:-1] + bytes([tables[-1] | 0xF8]))), text)
+    yield good("fine-contexts-last", lz(text * 2, literals(), literals(5, b"")), text * 2)
+    yield good("fine-contexts-least", lz(text[:256], literals(content=text[:256])), text[:256])
+    yield Case("fine-contexts-few", lz(text[:255], literals(content=text[:255])), "corrupt")
+    yield Case("fine-contexts-none", lz(text, literals(5, b"")), "corrupt")
+    before = [Segment(w.LZ, text, literals()), Segment(w.LZ, text, literals(5, b""))]
+    yield Case("fine-contexts-of-segment-before", frame(before), "corrupt")
+    for mode in (6, 7):
+        yield Case(f"fine-mode-{mode}", lz(text, literals(mode)), "corrupt")
+    for n in (0, 1, 9, 255):
+        yield Case(f"fine-tables-{n}", lz(text, literals(head=bytes([n]) + tables[1:])), "corrupt")
+    yield Case("fine-singles-more", lz(text, literals(head=b"\2\6" + tables[2:])), "corrupt")
+    three = b"\3\6" + codes + b"aa"
+    yield good("fine-map-two-bits", lz(text, literals(head=three + map_bits([0, 0, 2], 2))), text)
+    yield Case("fine-map-over", lz(text, literals(head=three + map_bits([0, 0, 3], 2))), "corrupt")
+    yield Case(
+        "fine-map-missing", lz(text, fine(len(text), written={"literals": fine_plane(text, 4, tables[:-1])})), "corrupt"
+    )
+    yield Case("fine-stream-size", lz(text, literals(last_size=1)), "corrupt")
+    over = fine(len(text) - 1, written={"literals": fine_plane(text, 4, tables + streams(text))})
+    yield Case("fine-plane-over", lz(text[:-1], over), "corrupt")
+    commands = {"commands": fine_plane(A * 300, 4, b"\7\x7f" + A * 7 + map_bits([0, 0], 3) + bytes(14))}
+    yield Case("fine-command-tables", lz(A * 4000, fine(4000, written=commands)), "corrupt")
+
+
+def offset_cases() -> Iterator[Case]:
+    """Rules about the contexts of offset codes, and about lengths of fine blocks."""
+    n = 300
+    # a literal, then matches of 3 at offset 1 (code 0, no bits), as new offsets all
+    commands = bytes([command(1, 0, 3)]) + bytes([command(0, 0, 3)]) * (n - 1)
+    content = A * (1 + 3 * n)
+    tables = b"\1\1\0"
+
+    def block(count: int = n, rest: bytes = tables, size: int = len(content), **changed: Any) -> bytes:
+        plane = fine_plane(bytes(count), 4, rest + bytes(14))
+        args = {"literals": A, "commands": commands, **changed}
+        return fine(size, written={"offset_codes": plane}, **args)
+
+    yield good("fine-offsets", lz(content, block()), content)
+    yield Case("fine-offsets-over", lz(content, block(n + 1)), "corrupt")
+    yield Case("fine-offsets-left", lz(content, block(n - 1)), "corrupt")
+    yield Case("fine-offset-tables", lz(content, block(rest=b"\6\x3f" + bytes(6) + bytes(24))), "corrupt")
+    table = bytes([2, *range(10, 23), 254])
+    short = A * (1 + 2 * n)
+    yield good("fine-lengths-2", lz(short, block(own=table, size=len(short))), short)
+    yield Case("fine-lengths-1", lz(short, block(own=b"\1" + table[1:], size=len(short))), "corrupt")
+    escape = bytes([command(1, 15, 0)])
+    for own, size in ((None, 19), (table, 3)):
+        data = fine(size + 1, literals=A, commands=escape, ml_escapes=b"\1", own=own)
+        yield good(f"fine-escape-{size}", lz(A * (size + 1), data), A * (size + 1))
