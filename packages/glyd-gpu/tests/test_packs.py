@@ -39,7 +39,7 @@ def test_rows(layout, kind):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("rows", "cols"), [(510, 700), (64, 1024), (125, 2048), (192, 1153)])
+@pytest.mark.parametrize(("rows", "cols"), [(254, 700), (192, 1153)])
 def test_three_decoders_agree(layout, kind, rows, cols):
     """The codec, tensor operations of torch, and the matrix itself; kernels are held to the codec in test_cuda.py."""
     weight = KINDS[kind](rows, cols)

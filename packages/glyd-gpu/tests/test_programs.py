@@ -58,7 +58,16 @@ def test_check_says_what_it_checked():
     assert "reference" in lines[0]
     assert lines[-1].endswith(" s")
     assert " 0 failed" in lines[-1]
-    for word in ("pack", "unpack", "embedding", "linear exact", "linear fast", "linear invariant", "broken packs"):
+    for word in (
+        "pack",
+        "unpack",
+        "embedding",
+        "linear exact",
+        "linear fast",
+        "linear invariant",
+        "linear experts",
+        "broken packs",
+    ):
         assert any(line.startswith(f"ok   {word} ") for line in lines), word
     facts = json.loads(run("glyd_gpu.check", "--quick", "--device", "cpu", "--json").stdout)
     assert facts["failed"] == 0

@@ -27,6 +27,7 @@ import glyd_gpu
 from glyd_gpu import _matrices, _oracle, _routes
 from glyd_gpu._library import architectures, library_path
 from glyd_gpu._matrices import bits
+from glyd_gpu._meta import BLOCK_ROWS
 from glyd_gpu._ops import EXACT, FAST, INVARIANT
 
 TOKENS = (1, 2, 7, 8, 9, 16, 17, 32, 33, 64, 65, 100, 128, 200, 256, 600)
@@ -153,6 +154,8 @@ class Checker:
             yield line("linear exact", same_bits(exact, F.linear(x, there, bias)), tokens, "decode")
             if kind in _matrices.FINITE:
                 yield from self._products(x, there, bias, pack, known, line)
+        if kind in _matrices.FINITE and rows % BLOCK_ROWS == 0:
+            yield self._experts(there, pack, known, line)
         if self.mutations:
             yield line("broken packs", self._broken(pack, known), note=f"{self.mutations} packs")
 
@@ -185,6 +188,25 @@ class Checker:
             ok = good and not problems and error <= LIMIT
             yield line(f"linear {name}", ok, tokens, kernel, error, "; ".join(problems))
 
+    def _experts(self, weight: torch.Tensor, pack: torch.Tensor, meta: list[int], line: Any) -> Line:
+        """Multiply rows of x with row blocks of the matrix as experts, some named more than once."""
+        rows, cols = weight.shape
+        ids = torch.randint(0, rows // BLOCK_ROWS, (9,)).to(self.device)
+        x = torch.randn(9, cols).to(torch.bfloat16).to(self.device)
+        y = torch.ops.glyd.linear_experts(x, ids, pack, meta, BLOCK_ROWS)
+        worst, good = 0.0, same_bits(torch.ops.glyd.linear_experts(x, ids, pack, meta, BLOCK_ROWS), y)
+        for slot, expert in enumerate(ids.tolist()):
+            mine = weight[expert * BLOCK_ROWS : (expert + 1) * BLOCK_ROWS]
+            if self.device.type == "cuda":
+                error, close_by = close(y[slot : slot + 1], x[slot : slot + 1], mine, None)
+            else:  # torch's own product
+                expected = F.linear(x[ids == expert], mine)[int((ids[:slot] == expert).sum())]
+                error, close_by = 0.0, same_bits(y[slot], expected)
+            worst, good = max(worst, error), good and close_by and error <= LIMIT
+        kernel = "generic" if self.device.type == "cuda" else "reference"
+        found: Line = line("linear experts", good, ids.numel(), kernel, worst)
+        return found
+
     def _broken(self, pack: torch.Tensor, meta: list[int]) -> bool:
         """Run broken packs; on the CPU each is refused or decoded, on a GPU nothing may fail."""
         generator = torch.Generator().manual_seed(7)
@@ -215,6 +237,9 @@ class Checker:
                 (ops.linear, x, there, meta, None, FAST),
                 (ops.linear, x, there, meta, None, INVARIANT),
             )
+            if meta[1] % BLOCK_ROWS == 0:
+                experts = torch.arange(9, device=self.device) - 1  # one that the stack does not have, too
+                calls = (*calls, (ops.linear_experts, x, experts, there, meta, BLOCK_ROWS))
             for operator, *args in calls:
                 try:
                     operator(*args)
