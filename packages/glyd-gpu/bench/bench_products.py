@@ -33,7 +33,8 @@ SHAPES = (
     "4096x4096,6144x4096,24576x4096,4096x12288,151936x4096,10240x5120,5120x8192,51200x5120,5120x25600"  # Qwen3 8B, 32B
 )
 TOKENS = "1,2,4,8,16,24,32,48,64,96,128,192,256,512,1024,2048,4096,8192"
-TUNED = (1, 8, 16, 32, 64, 128, 256)
+TUNED = (1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
+SEVERAL = 256  # more tokens are cut into tiles of so many
 LAYOUTS = {"mma12": 1, "tiered": 2}
 L2_NBYTES = 300 << 20  # of all copies: more than twice that of any GPU
 # tokens of a tile → warpgroups that were compiled (kernels/ring_*_sm90.cu)
@@ -49,7 +50,7 @@ def median_us(calls, replays=20):
     """Time a graph of calls; microseconds a call."""
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
-        for call in calls[:2]:
+        for call in calls:  # all of them: launches may run ahead of a pack's first reader only as far as L2
             call()
         stream.synchronize()
         graph = torch.cuda.CUDAGraph()
@@ -73,10 +74,16 @@ def configurations(layout, tokens, rows, processors):
     if layout == LAYOUTS["mma12"] and tokens <= 16:
         for stream in STREAMS:
             yield "stream", stream
+    blocks = -(-rows // 64)
+    if tokens >= 128:
+        yield "decode", ()
     tile = next((n for n in sorted(WARPGROUPS[layout]) if n >= tokens), None)
     if tile is None:
+        if SEVERAL in WARPGROUPS[layout]:
+            for cluster in (1, 2, 3, 4):
+                if processors // 2 <= -(-blocks // 2) * -(-tokens // SEVERAL) * cluster:
+                    yield "ring", (SEVERAL, 2, 1, 1, cluster, 0)
         return
-    blocks = -(-rows // 64)
     for n in WARPGROUPS[layout][tile]:
         for row_blocks in (k for k in range(1, n + 1) if n % k == 0):
             tiles = -(-blocks // row_blocks)
@@ -160,6 +167,30 @@ def bench(args):
             csv.writer(file).writerows([header, *lines])
 
 
+def markdown(source):
+    """Print the tables of docs/gpu.md from the lines of a bench."""
+    with Path(source).open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    for layout in sorted({line["layout"] for line in lines}):
+        cells = {
+            (int(line["rows"]), int(line["cols"]), int(line["tokens"])): (float(line["ratio"]), float(line["of_read"]))
+            for line in lines
+            if line["layout"] == layout
+        }
+        tokens = sorted({key[2] for key in cells})
+        print(f"{layout} by tokens:\n\n| N × K | {' | '.join(map(str, tokens))} |\n| --- |{' --- |' * len(tokens)}")
+        for rows, cols in dict.fromkeys(key[:2] for key in cells):
+            each = [cells[rows, cols, n] for n in tokens]
+            print(f"| {rows} × {cols} |" + "".join(f" {ratio:.2f} ({share:.0%}) |" for ratio, share in each))
+        ratios = [[cells[key][0] for key in cells if key[2] == n] for n in tokens]
+        means = [math.exp(sum(map(math.log, each)) / len(each)) for each in ratios]
+        print(
+            "| geometric mean (least) |"
+            + "".join(f" {m:.2f} ({min(r):.2f}) |" for m, r in zip(means, ratios, strict=True))
+        )
+        print()
+
+
 def tune(args):
     """Time every configuration and add the times to a file."""
     path = Path(args.tune)
@@ -173,8 +204,10 @@ def tune(args):
             for n in (n for n in args.tokens if n in TUNED):
                 x, measured = matrix.inputs(n), []
 
-                def run(pack, route, x=x, known=known):
+                def run(pack, route, x=x, known=known, meta=meta):
                     stream = torch.cuda.current_stream().cuda_stream
+                    if route.kernel == "decode":
+                        return torch.ops.glyd.linear(x, pack, meta, None, glyd_gpu.EXACT)
                     return _products.product(route, x, pack, rows, None, known, stream)
 
                 def time(kernel, config, replays):
@@ -187,12 +220,12 @@ def tune(args):
 
                 for kernel, config in configurations(layout, n, rows, processors):
                     try:
-                        time(kernel, (*config, 0), 8)
+                        time(kernel, (*config, 0) if config else (), 8)
                     except CudaError as error:
                         if error.found != -40:  # does not fit
                             raise
                 for _, kernel, config in sorted(measured)[:3]:
-                    for dependent in (0, 1, 2):
+                    for dependent in (0, 1, 2) if config else ():
                         time(kernel, (*config[:-1], dependent), 20)
                 times += [[layout, n, rows, cols, us, kernel, list(config)] for us, kernel, config in measured]
                 print(layout, n, rows, cols, *sorted(measured)[:1], flush=True)
@@ -238,11 +271,14 @@ def main():
     parser.add_argument("--tokens", type=lambda s: list(map(int, s.split(","))), default=TOKENS)
     parser.add_argument("--layouts", type=lambda s: s.split(","), default="mma12,tiered")
     parser.add_argument("--csv")
+    parser.add_argument("--markdown", metavar="CSV")
     parser.add_argument("--tune", metavar="JSON")
     parser.add_argument("--write-table", nargs="+", metavar=("JSON", "OUT"))
     args = parser.parse_args()
     if args.write_table:
         write_table(args.write_table[0], args.write_table[1] if args.write_table[1:] else TABLE)
+    elif args.markdown:
+        markdown(args.markdown)
     elif args.tune:
         tune(args)
     else:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from glyd_codec import ParameterError
-from glyd_gpu import LAYOUTS, _routes
+from glyd_gpu import LAYOUTS, _products, _routes
 from glyd_gpu._routes import Route
 from glyd_gpu._routes_table import ROUTES
 
@@ -54,12 +54,15 @@ def test_any_shape_and_token_count_gets_a_kernel_that_takes_it(layout):
             for processors in (114, H200):
                 route = _routes.on_hopper(meta(layout, rows, cols), tokens, processors)
                 assert len(route.config) == _routes.LENGTHS[route.kernel]
+                if tokens > _routes.token_classes(layout)[-1]:
+                    assert route == Route("decode")
                 if route.kernel == "ring":
                     tile, row_blocks, warpgroups, _, cluster, workers, _ = route.config
                     assert cols % 8 == 0
-                    assert tokens <= tile
+                    assert tokens <= tile or cluster
                     assert workers <= processors
-                    assert (rows + 64 * row_blocks - 1) // (64 * row_blocks) * cluster <= processors
+                    if tokens <= tile:  # one wave; several tiles of tokens may take more
+                        assert (rows + 64 * row_blocks - 1) // (64 * row_blocks) * cluster <= processors
                     assert bool(cluster) != bool(workers)
                     assert cluster or warpgroups == 1
                 elif route.kernel == "stream":
@@ -83,6 +86,32 @@ def test_many_exceptions_are_for_kernels_that_have_room(room):
     assert _routes.on_hopper(meta(TIERED, 4096, 4096, 13000 * blocks, 13300), 8, H200) == Route("generic")
     room.limit = -40  # a configuration that does not fit
     assert _routes.on_hopper(meta(MMA12, 4096, 4096, blocks, 1), 32, H200) == Route("generic")
+
+
+def test_more_tokens_than_a_tile_are_several_tiles_or_decoded():
+    known = meta(MMA12, 24576, 4096)
+    several = _routes.on_hopper(known, 500, H200)
+    assert several.kernel == "ring"
+    assert several.config[0] < 500
+    assert several.config[4] > 0  # not stream-K, which has one tile of tokens
+    assert _routes.on_hopper(meta(MMA12, 4096, 12288), 500, H200) == Route("decode")
+    assert _routes.on_hopper(known, 2048, H200) == Route("decode")
+    assert _routes.on_hopper(meta(TIERED, 24576, 4096), 500, H200) == Route("decode")
+
+
+def test_only_packs_that_were_read_before_are_read_early():
+    pack = torch.zeros(256, dtype=torch.uint8)
+    assert not _products._is_settled(pack)
+    assert _products._is_settled(pack)
+    pack[3] = 1
+    assert not _products._is_settled(pack)
+    assert _products._is_settled(pack)
+    pack.data = torch.ones(256, dtype=torch.uint8)  # other memory
+    assert not _products._is_settled(pack)
+    with torch.inference_mode():
+        unseen = torch.zeros(256, dtype=torch.uint8)
+    for _ in range(3):
+        assert not _products._is_settled(unseen)
 
 
 def test_the_variable(monkeypatch):

@@ -86,8 +86,8 @@ def product(
     """
     if x.data_ptr() % 16:  # a view into the middle of something
         x = x.clone()
-    numbers = route.config
-    if numbers[-1] == AHEAD and not _is_settled(pack):
+    numbers, settled = route.config, _is_settled(pack)
+    if numbers[-1] == AHEAD and not settled:
         numbers = (*numbers[:-1], 1)
     config, nbytes = _config(numbers)
     out = torch.empty((x.shape[0], rows), dtype=torch.bfloat16, device=x.device)

@@ -83,6 +83,8 @@ def _nearest(layout: int, tokens: int, rows: int, cols: int) -> tuple[bool, Rout
 def _fits(meta: Sequence[int], tokens: int, route: Route) -> bool:
     """Say whether a kernel takes this pack, and its exceptions in one go."""
     layout, rows, cols = meta[:3]
+    if not route.config:
+        return True
     if route.kernel == "stream":
         return layout == LAYOUTS["mma12"] and tokens <= STREAM_TOKENS and cols % 2 == 0
     tile, row_blocks_of_tile, warpgroups, chunks, cluster, workers, _ = route.config
@@ -125,7 +127,7 @@ def on_hopper(meta: Sequence[int], tokens: int, processors: int) -> Route:
             blocks = math.ceil(math.ceil(rows / 64) / row_blocks) * cluster
             if cluster == 0 and not (exact and workers <= processors):
                 route = Route("ring", (tile, row_blocks, warpgroups, chunks, 0, processors, dependent))
-            elif blocks > processors:  # more than one wave: stream-K divides evenly
+            elif blocks > processors and tokens <= tile:  # more than one wave: stream-K divides evenly
                 route = Route("ring", (tile, row_blocks * warpgroups, 1, chunks, 0, processors, dependent))
         candidates = [route]
         if route.kernel == "ring":

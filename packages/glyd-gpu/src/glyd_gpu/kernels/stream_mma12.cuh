@@ -54,8 +54,7 @@ __device__ __forceinline__ void stream_decode(uint32_t codes, uint32_t low0, uin
 
 /* NT: n8 blocks of tokens; RS: strips of 16 rows of a block; UN: tiles in flight of a warp */
 template <int NT, int RS, int WARPS, int UN>
-__global__ void __launch_bounds__(WARPS * 32, RS == 2 && UN * NT == 1 ? 1024 / (WARPS * 32) : 1)
-    stream_mma12_kernel(const StreamArgs p) {
+__global__ void __launch_bounds__(WARPS * 32) stream_mma12_kernel(const StreamArgs p) {
   constexpr int ROWS = 16 * RS, PITCH = NT * 8 + 1;
   __shared__ float sums[WARPS][ROWS][PITCH];
   const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, q = lane & 3;
@@ -67,7 +66,8 @@ __global__ void __launch_bounds__(WARPS * 32, RS == 2 && UN * NT == 1 ? 1024 / (
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
   if (p.dependent != 2) asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
-  /* UN tiles are on their way at any time: a tile's registers are loaded again as soon as they have been multiplied */
+  /* Two tiles and more are on their way at any time: a tile's registers are loaded again as soon as they have been
+   * multiplied. One at a time: two blocks a multiprocessor hide its latency, and need the registers. */
   uint4 low[UN][RS][2], code[UN][RS];
   auto load = [&](int u, int c) {
     if (c >= p.n_tiles) return;
@@ -79,8 +79,9 @@ __global__ void __launch_bounds__(WARPS * 32, RS == 2 && UN * NT == 1 ? 1024 / (
       code[u][r] = load_once(t + 4096 + r * 512);
     }
   };
+  if (UN > 1)
 #pragma unroll
-  for (int u = 0; u < UN; u++) load(u, warp + u * WARPS);
+    for (int u = 0; u < UN; u++) load(u, warp + u * WARPS);
   float acc[RS][NT][4];
 #pragma unroll
   for (int r = 0; r < RS; r++)
@@ -105,6 +106,7 @@ __global__ void __launch_bounds__(WARPS * 32, RS == 2 && UN * NT == 1 ? 1024 / (
     for (int u = 0; u < UN; u++) {
       const int tile = c0 + u * WARPS;
       if (tile >= p.n_tiles) break;
+      if (UN == 1) load(u, tile);
       const int col = tile * 64 + 2 * q;
       uint32_t b[NT][8]; /* columns col + 8 m and the next */
 #pragma unroll
@@ -126,7 +128,7 @@ __global__ void __launch_bounds__(WARPS * 32, RS == 2 && UN * NT == 1 ? 1024 / (
 #pragma unroll
           for (int s = 0; s < 4; s++) mma_16x8x16(acc[r][i], a[s], b[i][2 * s], b[i][2 * s + 1]);
       }
-      load(u, tile + WARPS * UN);
+      if (UN > 1) load(u, tile + WARPS * UN);
     }
   }
   const uint8_t *bases = header + GLYD_WEIGHTS_BLOCK_AT_BASES + strip * 16;
