@@ -96,6 +96,7 @@ def test_more_tokens_than_a_tile_are_several_tiles_or_decoded():
     assert several.config[4] > 0  # not stream-K, which has one tile of tokens
     assert _routes.on_hopper(meta(MMA12, 4096, 12288), 500, H200) == Route("decode")
     assert _routes.on_hopper(known, 2048, H200) == Route("decode")
+    assert _routes.on_hopper(meta(MMA12, 1024, 4096), 600, H200) == Route("decode")
     assert _routes.on_hopper(meta(TIERED, 24576, 4096), 500, H200) == Route("decode")
 
 

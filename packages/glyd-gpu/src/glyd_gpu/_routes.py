@@ -129,6 +129,8 @@ def on_hopper(meta: Sequence[int], tokens: int, processors: int) -> Route:
                 route = Route("ring", (tile, row_blocks, warpgroups, chunks, 0, processors, dependent))
             elif blocks > processors and tokens <= tile:  # more than one wave: stream-K divides evenly
                 route = Route("ring", (tile, row_blocks * warpgroups, 1, chunks, 0, processors, dependent))
+            elif tokens > tile and blocks * math.ceil(tokens / tile) < processors // 2:
+                route = Route("decode")  # several tiles of tokens, and still half of the device would idle
         candidates = [route]
         if route.kernel == "ring":
             tile, dependent = route.config[0], route.config[6]
