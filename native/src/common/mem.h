@@ -42,6 +42,7 @@ GLYD_INLINE void glyd_copy16(void *d, const void *s) { memcpy(d, s, 16); }
 /* v must not be 0 */
 GLYD_INLINE unsigned glyd_ctz64(uint64_t v) { return (unsigned)__builtin_ctzll(v); }
 GLYD_INLINE unsigned glyd_log2_32(uint32_t v) { return 31u - (unsigned)__builtin_clz(v); }
+GLYD_INLINE unsigned glyd_log2_64(uint64_t v) { return 63u - (unsigned)__builtin_clzll(v); }
 
 /* Canonical varint (docs/format.md). Writes at most 10 bytes; returns the end. */
 GLYD_INLINE uint8_t *glyd_put_varint(uint8_t *p, uint64_t v) {

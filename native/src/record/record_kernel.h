@@ -231,9 +231,58 @@ GLYD_INLINE uint64_t eight_digits(uint32_t v) {
   return ((c - d * 10) << 8 | d) + 0x3030303030303030;
 }
 
-/* Slots of a batch for integers that are written plain; a value like the one before has its slot. */
-static void format_integers(glyd_record_field *f, uint32_t n, unsigned size) {
+/* How numbers of a column are written: at least so many digits, so many of them
+ * after the point, of which so many may be left out if they are zeros. */
+typedef struct number_form {
+  unsigned least, point, trim;
+} number_form;
+
+/* The number a < 10^8 at d, of which 24 bytes are written; returns its length. */
+GLYD_INLINE unsigned put_number(uint8_t *d, uint32_t a, number_form form) {
+  const uint64_t t = eight_digits(a);
+  const uint64_t value = t & 0x0F0F0F0F0F0F0F0F;
+  unsigned digits = 8 - (glyd_ctz64(value | (uint64_t)1 << 56) >> 3), point = form.point;
+  digits = digits < form.least ? form.least : digits;
+  const uint64_t text = t >> (8 * (8 - digits));
+  glyd_store64(d, text);
+  if (point == 0) return digits;
+  const unsigned whole = digits - point; /* 1 to 7 */
+  if (form.trim > 0) {
+    const unsigned zeros = (63 - glyd_log2_64(value | 1)) >> 3; /* at the end; all 8 are if value is 0 */
+    point -= zeros < form.trim ? zeros : form.trim;
+    if (point == 0) return whole;
+  }
+  d[whole] = '.';
+  glyd_store64(d + whole + 1, text >> (8 * whole));
+  return whole + 1 + point;
+}
+
+/* The same of a < 10^16, with 9 digits after the point at most. */
+static unsigned put_long_number(uint8_t *d, uint64_t a, number_form form) {
+  uint8_t text[32];
+  glyd_store64(text, eight_digits((uint32_t)(a / 100000000)));
+  glyd_store64(text + 8, eight_digits((uint32_t)(a % 100000000)));
+  unsigned from = 0, point = form.point;
+  while (from + form.least < 16 && text[from] == '0') from++;
+  const unsigned whole = 16 - from - point;
+  for (unsigned trim = form.trim; trim > 0 && text[from + whole + point - 1] == '0'; trim--) point--;
+  memcpy(d, text + from, 16);
+  if (form.point == 0) return whole;
+  if (point == 0) return whole;
+  d[whole] = '.';
+  memcpy(d + whole + 1, text + from + whole, 9);
+  return whole + 1 + point;
+}
+
+/* Slots of a batch for numbers but clocks; a value like the one before has its slot. */
+static void format_numbers(glyd_record_field *f, uint32_t n, unsigned size) {
   const glyd_record_column *const c = f->column;
+  const unsigned trim = c->format == GLYD_RECORD_TRIMMED    ? c->point
+                        : c->format == GLYD_RECORD_TRIMMED1 ? c->point - (c->point > 0)
+                                                            : 0;
+  const number_form form = {c->format == GLYD_RECORD_PADDED && c->width > 0 ? c->width : c->point + 1u, c->point, trim};
+  const uint64_t short_end = form.least <= 8 ? 100000000 : 0;
+  const uint64_t long_end = form.least <= 16 ? (uint64_t)100000000 * 100000000 : 0;
   int32_t before = 0, slot = -1;
   for (uint32_t i = 0; i < n; i++) {
     const int32_t v = f->value[i];
@@ -241,18 +290,23 @@ static void format_integers(glyd_record_field *f, uint32_t n, unsigned size) {
       before = v;
       slot = (int32_t)i;
       uint8_t *const d = f->scratch + (size_t)i * size;
-      const uint64_t x = (uint64_t)c->base + (uint64_t)(uint32_t)v * c->divisor;
-      if (x < 100000000) {
-        const uint64_t t = eight_digits((uint32_t)x);
-        const unsigned z = glyd_ctz64((t & 0x0F0F0F0F0F0F0F0F) | (uint64_t)1 << 56) >> 3;
-        glyd_store64(d, t >> (8 * z));
-        put_slot(d, size, 8 - z, f);
+      const int64_t x = c->base + (int64_t)((uint64_t)(uint32_t)v * c->divisor);
+      const unsigned sign = x < 0;
+      const uint64_t a = sign ? 0 - (uint64_t)x : (uint64_t)x;
+      uint8_t text[64]; /* longer texts than a slot takes are refused when tables are set up */
+      unsigned len;
+      if (a < short_end) {
+        d[0] = '-';
+        len = sign + put_number(d + sign, (uint32_t)a, form);
+      } else if (a < long_end) {
+        text[0] = '-';
+        len = sign + put_long_number(text + sign, a, form);
+        memcpy(d, text, size);
       } else {
-        uint8_t text[32];
-        const unsigned len = glyd_record_int_text(c, (int64_t)x, text);
+        len = glyd_record_int_text(c, x, text);
         memcpy(d, text, len);
-        put_slot(d, size, len, f);
       }
+      put_slot(d, size, len, f);
     }
     f->index[i] = slot;
   }
@@ -339,8 +393,8 @@ static GLYD_NOINLINE int slots(glyd_record_field *f, uint32_t from, uint32_t n, 
   if (f->slot == GLYD_SLOT_FORMAT) {
     if (c->kind == GLYD_RECORD_DATE)
       format_dates(f, n, size);
-    else if (c->format == GLYD_RECORD_PLAIN && c->point == 0 && c->base >= 0)
-      format_integers(f, n, size);
+    else if (c->format != GLYD_RECORD_CLOCK)
+      format_numbers(f, n, size);
     else
       format_any(f, n, size);
   } else if (!f->identity) {

@@ -32,19 +32,30 @@ static const uint8_t *quoted_field(const uint8_t *p, const uint8_t *end, uint8_t
   return NULL;
 }
 
-/* A first line of names only, above lines with numbers, is no row. */
-static int is_header(const glyd_record_rows *rows) {
-  if (rows->n < 2 || rows->which[0] != rows->which[1] || rows->start[0] != 0) return 0;
-  const uint32_t n = rows->templates[rows->which[0]].n_slots;
-  uint32_t digits[2] = {0, 0};
-  for (uint32_t r = 0; r < 2; r++)
-    for (uint32_t i = 0; i < n; i++) {
-      const glyd_record_span f = rows->fields[rows->first[r] + i];
-      const uint8_t c =
-          f.len > 0 ? rows->in[f.at + (f.len > 1 && (rows->in[f.at] == '"' || rows->in[f.at] == '-'))] : 0;
-      digits[r] += c >= '0' && c <= '9';
-    }
-  return digits[0] == 0 && digits[1] > 0;
+#define HEADER_ROWS 8u /* among which the line of names is looked for */
+
+static uint32_t count_numbers(const glyd_record_rows *rows, uint32_t r) {
+  const uint32_t n = rows->templates[rows->which[r]].n_slots;
+  uint32_t numbers = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    const glyd_record_span f = rows->fields[rows->first[r] + i];
+    const uint8_t c =
+        f.len > 0 ? rows->in[f.at + (f.len > 1 && (rows->in[f.at] == '"' || rows->in[f.at] == '-'))] : 0;
+    numbers += c >= '0' && c <= '9';
+  }
+  return numbers;
+}
+
+/* A line of names only, at the start and above lines with numbers, is no row:
+ * its number, or UINT32_MAX. */
+static uint32_t find_header(const glyd_record_rows *rows) {
+  for (uint32_t r = 0; r < HEADER_ROWS && r + 1 < rows->n; r++) {
+    const uint32_t which = rows->which[r];
+    if (rows->templates[which].rows * 2 < rows->n) continue; /* a line above the table */
+    return which == rows->which[r + 1] && count_numbers(rows, r) == 0 && count_numbers(rows, r + 1) > 0 ? r
+                                                                                                      : UINT32_MAX;
+  }
+  return UINT32_MAX;
 }
 
 static glyd_record_template *new_delimited(glyd_record_rows *rows, uint32_t n_slots, const uint8_t *separator) {
@@ -95,13 +106,14 @@ int glyd_record_split_delimited(glyd_record_rows *rows, uint8_t separator) {
       return 0;
   }
   if (!glyd_record_rows_escape(rows, len, rows->len - len)) return 0;
-  if (!is_header(rows)) return 1;
+  const uint32_t header = find_header(rows);
+  if (header == UINT32_MAX) return 1;
   uint8_t keep[256];
   memset(keep, 1, sizeof keep);
   uint8_t *const drop = glyd_record_memory_get(rows->memory, rows->n, 1);
   if (!drop) return 0;
   memset(drop, 0, rows->n);
-  drop[0] = 1;
+  drop[header] = 1;
   return glyd_record_rows_reduce(rows, keep, drop);
 }
 
