@@ -8,6 +8,7 @@
  */
 #include "common/cpu.h"
 #include "fuzz.h"
+#include "glyd/records.h"
 #include "record/record_common.h"
 #include "record/record_decode.h"
 #include "record/record_encode.h"
@@ -127,7 +128,12 @@ static void decode_payload(const uint8_t *data, size_t size) {
   uint8_t *in = malloc(size + 1), *out = malloc(len);
   if (!workspace || !in || !out) abort();
   memcpy(in, data, size);
-  (void)glyd_segment_record_decode(glyd_cpu_features(), workspace, out, len, in, size);
+  const glyd_status status = glyd_segment_record_decode(glyd_cpu_features(), workspace, out, len, in, size);
+  static glyd_column_info columns[GLYD_RECORD_COLUMNS_MAX];
+  glyd_records_info info;
+  const glyd_status seen = glyd_read_records(in, size, len, workspace, &info, columns, GLYD_RECORD_COLUMNS_MAX);
+  FUZZ_CHECK(seen == GLYD_OK || seen == GLYD_E_CORRUPT);
+  FUZZ_CHECK(status != GLYD_OK || seen == GLYD_OK); /* what can be read can be described */
   free(workspace);
   free(in);
   free(out);

@@ -50,7 +50,9 @@ def write_wrapper(cdef: Path, out: Path) -> None:
 
     ffi = FFI()
     ffi.cdef(cdef.read_text(encoding="utf-8"))
-    ffi.set_source(MODULE, '#include "glyd/base.h"\n#include "glyd/glyd.h"\n#include "glyd/weights.h"\n')
+    ffi.set_source(
+        MODULE, '#include "glyd/base.h"\n#include "glyd/glyd.h"\n#include "glyd/records.h"\n#include "glyd/weights.h"\n'
+    )
     ffi.emit_c_code(str(out))
 
 

@@ -127,7 +127,9 @@ static const uint8_t *skip_decimals(const splitter *s, const uint8_t *p, const u
   if (stop - p < 2 || *p != '.' || s->kind[p[1]] != DIGIT) return p;
   const uint8_t *q = p + 1;
   while (q < stop && s->kind[*q] == DIGIT) q++;
-  if (q < stop && (s->kind[*q] != OTHER || (*q == '.' && stop - q > 1 && s->kind[q[1]] != OTHER))) return p;
+  const uint8_t *r = q; /* a unit may follow at once */
+  while (r < stop && s->kind[*r] == LETTER) r++;
+  if (r < stop && (s->kind[*r] == DIGIT || (*r == '.' && stop - r > 1 && s->kind[r[1]] != OTHER))) return p;
   return q;
 }
 

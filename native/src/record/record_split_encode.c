@@ -39,8 +39,7 @@ static uint32_t count_numbers(const glyd_record_rows *rows, uint32_t r) {
   uint32_t numbers = 0;
   for (uint32_t i = 0; i < n; i++) {
     const glyd_record_span f = rows->fields[rows->first[r] + i];
-    const uint8_t c =
-        f.len > 0 ? rows->in[f.at + (f.len > 1 && (rows->in[f.at] == '"' || rows->in[f.at] == '-'))] : 0;
+    const uint8_t c = f.len > 0 ? rows->in[f.at + (f.len > 1 && (rows->in[f.at] == '"' || rows->in[f.at] == '-'))] : 0;
     numbers += c >= '0' && c <= '9';
   }
   return numbers;
@@ -53,7 +52,7 @@ static uint32_t find_header(const glyd_record_rows *rows) {
     const uint32_t which = rows->which[r];
     if (rows->templates[which].rows * 2 < rows->n) continue; /* a line above the table */
     return which == rows->which[r + 1] && count_numbers(rows, r) == 0 && count_numbers(rows, r + 1) > 0 ? r
-                                                                                                      : UINT32_MAX;
+                                                                                                        : UINT32_MAX;
   }
   return UINT32_MAX;
 }

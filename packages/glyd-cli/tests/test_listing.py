@@ -100,3 +100,23 @@ def test_listing_a_large_file_reads_little_of_it(glyd, tmp_path):
     assert one["content_nbytes"] == len(data)
     assert one["stored_nbytes"] == size
     glyd.fail("--test", "f.glyd", code=3)
+
+
+def test_columns_of_records(glyd, tmp_path):
+    """--info says what became of the fields of a table, and where its bytes went."""
+    rows = [f'{{"id": {i}, "user": "{["anna", "bob", "cleo"][i % 3]}", "ms": {i % 50}}}\n' for i in range(2000)]
+    (tmp_path / "t.jsonl").write_text("".join(rows))
+    glyd("-r", "t.jsonl", "-o", "t.glyd")
+    lines = glyd("--info", "t.glyd").out.decode().splitlines()
+    assert any("json, 2000 rows in 1 tables" in line for line in lines)
+    (user,) = (line.split() for line in lines if '"user":' in line)
+    assert "dictionary" in user
+    assert "2000" in user
+    (one,) = json.loads(glyd("--info", "--json", "t.glyd").out)
+    (records,) = one["records"]
+    assert [(c["kind"], c["least"], c["most"]) for c in records["columns"]][::2] == [
+        ("number", "0", "1999"),
+        ("number", "0", "49"),
+    ]
+    (plain,) = json.loads(glyd("--list", "--json", "t.glyd").out)
+    assert plain["records"] == []

@@ -33,6 +33,7 @@ class _Listing:
     frames: list[glyd.FrameInfo]
     kinds: dict[str, tuple[int, int, int]]
     """Number, stored bytes and content bytes of the segments of each kind."""
+    records: list[glyd.RecordsInfo]
 
     @property
     def content(self) -> int:
@@ -64,12 +65,20 @@ class _Listing:
                 for kind, sums in self.kinds.items()
             },
             "frames": [_frame_as_json(frame) for frame in self.frames],
+            "records": [_records_as_json(records) for records in self.records],
         }
 
 
 def _frame_as_json(frame: glyd.FrameInfo) -> dict[str, Any]:
     fields = dataclasses.asdict(frame)
     fields["base_id"] = frame.base_id.hex() if frame.base_id else None
+    return fields
+
+
+def _records_as_json(records: glyd.RecordsInfo) -> dict[str, Any]:
+    fields = dataclasses.asdict(records)
+    for column in fields["columns"]:
+        column["hint"] = column["hint"].decode("utf-8", "replace")
     return fields
 
 
@@ -125,12 +134,15 @@ def _listing(source: Source, file: Any, *, with_kinds: bool) -> _Listing:
     start = file.tell()
     frames = list(glyd.iter_frames(file))
     kinds: dict[str, tuple[int, int, int]] = {}
+    records: list[glyd.RecordsInfo] = []
     if with_kinds:  # reads the head of every segment
         file.seek(start)
         for segment in glyd.iter_segments(file):
             n, stored, content = kinds.get(segment.kind, (0, 0, 0))
             kinds[segment.kind] = (n + 1, stored + segment.stored_nbytes, content + segment.content_nbytes)
-    return _Listing(source.name, file.seek(0, os.SEEK_END) - start, frames, kinds)
+        file.seek(start)
+        records.extend(glyd.iter_records(file))
+    return _Listing(source.name, file.seek(0, os.SEEK_END) - start, frames, kinds, records)
 
 
 def _table(listings: list[_Listing]) -> str:
@@ -185,4 +197,52 @@ def _details(listing: _Listing) -> str:
             *([f"    base      {frame.base_id.hex()}, {frame.base_nbytes} bytes"] if frame.base_id else []),
             f"    memory    {frame.decoder_memory_nbytes} bytes to read with one thread",
         ]
+    for records in listing.records:
+        lines += _columns(records)
     return "\n".join(lines) + "\n"
+
+
+_HINT_CHARACTERS = 24
+_RECORD_COLUMNS = ("table", "place", "after", "type", "bounds", "stored beside", "rows", "bytes")
+
+
+def _columns(records: glyd.RecordsInfo) -> list[str]:
+    """Describe a record segment and its columns, a line each."""
+    segment = records.segment
+    beside = {
+        "model": records.model_nbytes,
+        "texts of dictionaries": records.dictionaries_nbytes,
+        "escapes": records.stored_escapes_nbytes,
+        "kinds of rows": records.selector_nbytes,
+    }
+    rows = [_RECORD_COLUMNS]
+    rows += [
+        (
+            str(column.table),
+            str(column.place),
+            shown(column.hint.decode("utf-8", "replace"))[-_HINT_CHARACTERS:],
+            column.kind,
+            f"{column.n_entries} entries"
+            if column.n_entries
+            else f"{column.least} .. {column.most}"
+            if column.least is not None
+            else "",
+            column.prediction,
+            str(column.n_rows),
+            str(column.stored_nbytes),
+        )
+        for column in records.columns
+    ]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    is_text = [name in {"after", "type", "bounds", "stored beside"} for name in _RECORD_COLUMNS]
+    escapes = f"{records.n_escapes} escapes of {records.escapes_nbytes} bytes"
+    found = f"{records.shape}, {records.n_rows} rows in {records.n_tables} tables, {escapes}"
+    return [
+        f"  segment {segment.index} at byte {segment.offset}: {found}",
+        "    beside columns: " + ", ".join(f"{what} {n}" for what, n in beside.items()),
+        *(
+            "    "
+            + "  ".join(c.ljust(w) if left else c.rjust(w) for c, w, left in zip(row, widths, is_text, strict=True))
+            for row in rows
+        ),
+    ]

@@ -4,9 +4,9 @@
 
 In one call: `compress`, `decompress`, `decompress_into`. As a file: `open`,
 `GlydFile`. Piece by piece: `Compressor`, `Decompressor`. Without decoding:
-`get_frame_info`, `iter_frames`, `iter_segments`. Against an older version: `Base`. Model checkpoints: `pack_model`,
-`unpack_model`, `verify_model`; single bf16 matrices: `pack_weights`, `unpack_weights`,
-`read_weights_info`.
+`get_frame_info`, `iter_frames`, `iter_segments`; the columns of tables and logs: `iter_records`.
+Against an older version: `Base`. Model checkpoints: `pack_model`, `unpack_model`, `verify_model`;
+single bf16 matrices: `pack_weights`, `unpack_weights`, `read_weights_info`.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from glyd_codec._models import (
 from glyd_codec._oneshot import compress, decompress, decompress_into
 from glyd_codec._open import open  # noqa: A004
 from glyd_codec._params import LEVELS, Limits
+from glyd_codec._records import ColumnInfo, RecordsInfo, iter_records
 from glyd_codec._stream import Compressor, Decompressor
 from glyd_codec._tensors import TensorFile, TensorSlice, load_file, open_tensors, save_file
 from glyd_codec._version import __version__
@@ -52,6 +53,7 @@ __all__ = [
     "Base",
     "BufferTooSmallError",
     "ChecksumError",
+    "ColumnInfo",
     "Compressor",
     "CorruptDataError",
     "Decompressor",
@@ -68,6 +70,7 @@ __all__ = [
     "ModelReport",
     "PackReport",
     "ParameterError",
+    "RecordsInfo",
     "SegmentInfo",
     "TensorFile",
     "TensorSlice",
@@ -84,6 +87,7 @@ __all__ = [
     "fit",
     "get_frame_info",
     "iter_frames",
+    "iter_records",
     "iter_segments",
     "load_file",
     "open",

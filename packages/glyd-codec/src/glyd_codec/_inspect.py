@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer
 
-    from glyd_codec._source import Path
+    from glyd_codec._source import Path, Source
 
 _CHECKS = {
     lib.GLYD_CHECK_NONE: "none",
@@ -101,7 +101,7 @@ class SegmentInfo:
     index
         Number of the segment in its source, from 0.
     kind
-        "raw", "fill", "lz", "base" or "weights".
+        "raw", "fill", "lz", "record", "base" or "weights".
     offset
         Byte of the input at which its header starts.
     stored_nbytes
@@ -201,6 +201,12 @@ def iter_segments(file: Path | IO[bytes] | ReadableBuffer) -> Iterator[SegmentIn
     FormatError, OSError, TypeError
         As `iter_frames` does.
     """
+    for segment, _, _ in walk_segments(file):
+        yield segment
+
+
+def walk_segments(file: Path | IO[bytes] | ReadableBuffer) -> Iterator[tuple[SegmentInfo, Source, int]]:
+    """Yield each segment, where it is read from, and the offset of its payload there."""
     source = open_source(file)
     try:
         window = Window(source, source.end())
@@ -209,7 +215,7 @@ def iter_segments(file: Path | IO[bytes] | ReadableBuffer) -> Iterator[SegmentIn
             offset = frame.offset + len(frame.header)
             for stored in frame.stored:
                 segment = read_segment(window, offset, frame.info)
-                yield SegmentInfo(
+                info = SegmentInfo(
                     index=number,
                     kind=_KINDS.get(segment.kind, str(segment.kind)),
                     offset=offset,
@@ -218,6 +224,7 @@ def iter_segments(file: Path | IO[bytes] | ReadableBuffer) -> Iterator[SegmentIn
                     content_nbytes=segment.content_size,
                     check=segment.check if frame.info.check != lib.GLYD_CHECK_NONE else None,
                 )
+                yield info, source, offset + segment.header_size
                 number += 1
                 content_offset += segment.content_size
                 offset += stored

@@ -156,6 +156,28 @@ typedef struct glyd_segment_info {
 glyd_status glyd_read_segment_header(const void *in, size_t len, const glyd_frame_info *frame,
                                      glyd_segment_info *segment, glyd_error *error);
 
+typedef struct glyd_records_info {
+  int shape;
+  uint32_t n_tables, n_columns;
+  uint64_t n_rows, n_escapes, escapes_size;
+  uint64_t model_stored, dictionaries_stored, escapes_stored, selector_stored;
+  ...;
+} glyd_records_info;
+
+typedef struct glyd_column_info {
+  uint32_t table, place;
+  int kind, prediction;
+  uint64_t n_rows, n_entries, n_exceptions, stored;
+  char least[...], most[...];
+  uint32_t hint_size;
+  char hint[...];
+  ...;
+} glyd_column_info;
+
+uint64_t glyd_read_records_workspace(uint64_t content_size);
+glyd_status glyd_read_records(const void *payload, size_t size, uint64_t content_size, void *workspace,
+                              glyd_records_info *info, glyd_column_info *columns, size_t cap);
+
 typedef struct glyd_tail {
   uint64_t content_size;
   uint64_t frame_size;
