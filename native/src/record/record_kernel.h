@@ -277,10 +277,11 @@ static unsigned put_long_number(uint8_t *d, uint64_t a, number_form form) {
 /* Slots of a batch for numbers but clocks; a value like the one before has its slot. */
 static void format_numbers(glyd_record_field *f, uint32_t n, unsigned size) {
   const glyd_record_column *const c = f->column;
-  const unsigned trim = c->format == GLYD_RECORD_TRIMMED    ? c->point
-                        : c->format == GLYD_RECORD_TRIMMED1 ? c->point - (c->point > 0)
-                                                            : 0;
-  const number_form form = {c->format == GLYD_RECORD_PADDED && c->width > 0 ? c->width : c->point + 1u, c->point, trim};
+  const unsigned point = c->point;
+  unsigned trim = 0;
+  if (c->format == GLYD_RECORD_TRIMMED) trim = point;
+  if (c->format == GLYD_RECORD_TRIMMED1) trim = point - (point > 0);
+  const number_form form = {c->format == GLYD_RECORD_PADDED && c->width > 0 ? c->width : point + 1, point, trim};
   const uint64_t short_end = form.least <= 8 ? 100000000 : 0;
   const uint64_t long_end = form.least <= 16 ? (uint64_t)100000000 * 100000000 : 0;
   int32_t before = 0, slot = -1;
