@@ -1,0 +1,203 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * Objects with a dictionary beside zstd -3 with a dictionary, one thread, both
+ * in this process and in turns. A file is cut into objects of about the size
+ * given, at line ends where there are some; of four objects one trains, one
+ * is measured. Both dictionaries have 112 KiB at most. zstd stores no check here,
+ * glyd what -k says.
+ *
+ *   bench_objects [-s object bytes] [-r rounds] [-k check bytes] [-n most bytes] FILE...
+ */
+#define _POSIX_C_SOURCE 199309L
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <zdict.h>
+#include <zstd.h>
+
+#include "glyd/dictionary.h"
+
+#define OBJECTS_MAX ((size_t)1 << 18)
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int ascending(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static double median(double *v, int n) {
+  qsort(v, (size_t)n, sizeof *v, ascending);
+  return v[n / 2];
+}
+
+static void *memory(size_t n) {
+  void *p = malloc(n + 1);
+  if (p == NULL) exit(1);
+  memset(p, 1, n + 1);
+  return p;
+}
+
+static void must(int ok, const char *what) {
+  if (ok) return;
+  fprintf(stderr, "%s failed\n", what);
+  exit(1);
+}
+
+typedef struct set {
+  uint8_t *bytes;
+  size_t *sizes, n, total;
+} set;
+
+static void add(set *s, const uint8_t *at, size_t size) {
+  memcpy(s->bytes + s->total, at, size);
+  s->sizes[s->n++] = size;
+  s->total += size;
+}
+
+static size_t cut(const uint8_t *at, size_t left, size_t size) {
+  if (left <= size) return left;
+  const size_t most = left < 2 * size ? left : 2 * size;
+  const uint8_t *const line = memchr(at + size, '\n', most - size);
+  return line ? (size_t)(line + 1 - at) : size;
+}
+
+int main(int argc, char **argv) {
+  int rounds = 7, check = 4, arg = 1;
+  size_t object = 1024, most = (size_t)16 << 20;
+  for (; arg + 1 < argc && argv[arg][0] == '-'; arg += 2) {
+    const long v = atol(argv[arg + 1]);
+    switch (argv[arg][1]) {
+    case 's': object = (size_t)v; break;
+    case 'r': rounds = (int)v; break;
+    case 'k': check = (int)v; break;
+    case 'n': most = (size_t)v; break;
+    default: return 1;
+    }
+  }
+  if (rounds > 99) rounds = 99;
+  printf("zstd %s; objects of %zu bytes, check of %d\n%-24s %7s %9s %9s %7s %7s %7s %8s %8s %7s %7s\n",
+         ZSTD_versionString(), object, check, "file", "objects", "content", "zstd -3", "bytes", "write", "read",
+         "w MB/s", "r MB/s", "train s", "zstd s");
+  double log_bytes = 0, log_write = 0, log_read = 0;
+  int files = 0;
+  for (; arg < argc; arg++) {
+    FILE *f = fopen(argv[arg], "rb");
+    if (f == NULL) {
+      perror(argv[arg]);
+      return 1;
+    }
+    uint8_t *const data = memory(most);
+    const size_t len = fread(data, 1, most, f);
+    fclose(f);
+    set train = {memory(len), memory(OBJECTS_MAX * sizeof(size_t)), 0, 0}, test = train;
+    test.bytes = memory(len);
+    test.sizes = memory(OBJECTS_MAX * sizeof(size_t));
+    size_t k = 0;
+    for (size_t at = 0; at < len && k < OBJECTS_MAX; k++) {
+      const size_t n = cut(data + at, len - at, object);
+      add(k % 2 == 0 ? &train : &test, data + at, n);
+      at += n;
+    }
+    double t0 = now();
+    uint8_t *const dict = memory(GLYD_DICTIONARY_SIZE_DEFAULT), *const zdict = memory(GLYD_DICTIONARY_SIZE_DEFAULT);
+    size_t dict_len;
+    must(glyd_dictionary_train(dict, GLYD_DICTIONARY_SIZE_DEFAULT, train.bytes, train.sizes, train.n, NULL,
+                               &dict_len) == GLYD_OK,
+         "training");
+    const double train_s = now() - t0;
+    t0 = now();
+    const size_t zdict_len =
+        ZDICT_trainFromBuffer(zdict, GLYD_DICTIONARY_SIZE_DEFAULT, train.bytes, train.sizes, (unsigned)train.n);
+    const double zstd_s = now() - t0;
+    must(!ZDICT_isError(zdict_len), ZDICT_getErrorName(zdict_len));
+    glyd_dictionary *d;
+    glyd_object_encoder *e;
+    must(glyd_dictionary_create(&d, dict, dict_len, NULL) == GLYD_OK && glyd_dictionary_index(d) == GLYD_OK &&
+             glyd_object_encoder_create(&e, d, check, NULL) == GLYD_OK,
+         "dictionary");
+    ZSTD_CCtx *const zc = ZSTD_createCCtx();
+    ZSTD_DCtx *const zd = ZSTD_createDCtx();
+    ZSTD_CDict *const zcd = ZSTD_createCDict(zdict, zdict_len, 3);
+    ZSTD_DDict *const zdd = ZSTD_createDDict(zdict, zdict_len);
+    const size_t cap = 2 * test.total + 64 * test.n;
+    uint8_t *const ours = memory(cap), *const theirs = memory(cap), *const back = memory(test.total + 64);
+    size_t *const our_sizes = memory(test.n * sizeof(size_t)), *const their_sizes = memory(test.n * sizeof(size_t));
+    double write[99], read[99], w = 0, r = 0;
+    size_t total = 0, ztotal = 0;
+    for (int round = 0; round < rounds; round++) {
+      double t = now();
+      size_t at = 0, to = 0;
+      for (size_t i = 0; i < test.n; i++) {
+        must(glyd_object_compress(e, ours + to, cap - to, test.bytes + at, test.sizes[i], &our_sizes[i]) == GLYD_OK,
+             "writing");
+        at += test.sizes[i];
+        to += our_sizes[i];
+      }
+      w = now() - t;
+      total = to;
+      t = now();
+      at = to = 0;
+      for (size_t i = 0; i < test.n; i++) {
+        their_sizes[i] =
+            ZSTD_compress_usingCDict(zc, theirs + to, cap - to, test.bytes + at, test.sizes[i], zcd);
+        must(!ZSTD_isError(their_sizes[i]), "zstd writing");
+        at += test.sizes[i];
+        to += their_sizes[i];
+      }
+      write[round] = (now() - t) / w;
+      ztotal = to;
+      t = now();
+      at = to = 0;
+      for (size_t i = 0; i < test.n; i++) {
+        size_t n, used;
+        must(glyd_object_decompress(back + at, test.sizes[i], ours + to, our_sizes[i], d, NULL, NULL, &n, &used,
+                                    NULL) == GLYD_OK,
+             "reading");
+        at += n;
+        to += used;
+      }
+      r = now() - t;
+      must(at == test.total && memcmp(back, test.bytes, at) == 0, "comparison");
+      t = now();
+      at = to = 0;
+      for (size_t i = 0; i < test.n; i++) {
+        const size_t n = ZSTD_decompress_usingDDict(zd, back + at, test.sizes[i], theirs + to, their_sizes[i], zdd);
+        must(n == test.sizes[i], "zstd reading");
+        at += n;
+        to += their_sizes[i];
+      }
+      read[round] = (now() - t) / r;
+    }
+    const char *const slash = strrchr(argv[arg], '/');
+    const double wm = median(write, rounds), rm = median(read, rounds);
+    printf("%-24.24s %7zu %9zu %9zu %7.3f %7.2f %7.2f %8.0f %8.0f %7.2f %7.2f\n", slash ? slash + 1 : argv[arg], test.n,
+           test.total, ztotal, (double)total / (double)ztotal, wm, rm, (double)test.total / w / 1e6,
+           (double)test.total / r / 1e6, train_s, zstd_s);
+    fflush(stdout);
+    log_bytes += log((double)total / (double)ztotal);
+    log_write += log(wm);
+    log_read += log(rm);
+    files++;
+    ZSTD_freeCDict(zcd);
+    ZSTD_freeDDict(zdd);
+    ZSTD_freeCCtx(zc);
+    ZSTD_freeDCtx(zd);
+    glyd_object_encoder_free(e);
+    glyd_dictionary_free(d);
+    void *const all[] = {data, train.bytes, train.sizes, test.bytes, test.sizes, dict,
+                         zdict, ours, theirs, back, our_sizes, their_sizes};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+  }
+  printf("geometric mean: bytes %.3f, write %.2f, read %.2f\n", exp(log_bytes / files), exp(log_write / files),
+         exp(log_read / files));
+  return 0;
+}

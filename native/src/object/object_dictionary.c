@@ -1,0 +1,134 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ */
+#include "object/object_dictionary.h"
+
+#include "common/checksum.h"
+#include "common/cpu.h"
+
+/* Codes of the lengths; 0 when their Kraft sum is not 1. */
+static int make_codes(glyd_object_code *code, int literals) {
+  uint32_t of_length[GLYD_OBJECT_BITS + 1] = {0}, next[GLYD_OBJECT_BITS + 1], first = 0, kraft = 0;
+  for (unsigned s = 0; s < 256; s++) {
+    if (code->length[s] > GLYD_OBJECT_BITS) return 0;
+    of_length[code->length[s]]++;
+    if (code->length[s] != 0) kraft += 1u << (GLYD_OBJECT_BITS - code->length[s]);
+  }
+  if (kraft != 1u << GLYD_OBJECT_BITS) return 0;
+  of_length[0] = 0;
+  next[0] = 0;
+  for (unsigned l = 1; l <= GLYD_OBJECT_BITS; l++) {
+    first = (first + of_length[l - 1]) << 1;
+    next[l] = first;
+  }
+  for (unsigned s = 0; s < 256; s++) {
+    const unsigned l = code->length[s];
+    uint32_t v = l != 0 ? next[l]++ : 0, reversed = 0;
+    const uint16_t first_on_top = (uint16_t)v;
+    for (unsigned b = 0; b < l; b++, v >>= 1) reversed = reversed << 1 | (v & 1);
+    code->code[s] = literals ? first_on_top : (uint16_t)reversed;
+  }
+  return 1;
+}
+
+/* The codes have their first bit on top. */
+static void make_literal_table(const glyd_object_code *code, const uint8_t context[256], uint16_t *table) {
+  for (unsigned s = 0; s < 256; s++) {
+    const unsigned l = code->length[s];
+    if (l == 0) continue;
+    const unsigned escape = s == code->escape ? GLYD_OBJECT_ENTRY_ESCAPE : 0;
+    const uint16_t entry = (uint16_t)(s << 8 | (unsigned)context[s] << 5 | escape | l);
+    const unsigned first = (unsigned)code->code[s] << (GLYD_OBJECT_BITS - l);
+    for (unsigned i = 0; i < 1u << (GLYD_OBJECT_BITS - l); i++) table[first + i] = entry;
+  }
+}
+
+/* Table t after the literals'. */
+static void make_table(const glyd_dictionary *d, const glyd_object_code *code, unsigned t, uint32_t *table) {
+  for (uint32_t s = 0; s < 256; s++) {
+    const unsigned l = code->length[s];
+    if (l == 0) continue;
+    uint32_t entry = s << 8 | l;
+    if (t == GLYD_OBJECT_COMMANDS) entry |= glyd_object_command_length(d, s) << 16;
+    if (t == GLYD_OBJECT_OFFSETS) entry = glyd_object_offset_entry(d, s) | l;
+    if (s == code->escape) entry |= GLYD_OBJECT_ENTRY_ESCAPE;
+    for (unsigned i = code->code[s]; i < 1u << GLYD_OBJECT_BITS; i += 1u << l) table[i] = entry;
+  }
+}
+
+static void get_nibbles(const uint8_t *in, uint8_t out[256]) {
+  for (unsigned s = 0; s < 256; s++) out[s] = in[s / 2] >> (s % 2 * 4) & 15;
+}
+
+/* Everything between the sizes and the content. */
+static glyd_status read_tables(glyd_dictionary *d, const uint8_t *in) {
+  unsigned previous = GLYD_OBJECT_MATCH_MIN - 1;
+  for (unsigned i = 0; i < GLYD_OBJECT_LENGTHS; i++) {
+    if (in[12 + i] <= previous || in[12 + i] == 255) return GLYD_E_CORRUPT;
+    previous = d->lengths[i] = in[12 + i];
+  }
+  d->lengths[GLYD_OBJECT_LENGTHS] = GLYD_OBJECT_MATCH_MIN;
+  get_nibbles(in + 12 + GLYD_OBJECT_LENGTHS, d->context);
+  for (unsigned s = 0; s < 256; s++)
+    if (d->context[s] >= d->contexts) return GLYD_E_CORRUPT;
+  in += GLYD_DICTIONARY_TABLES_AT;
+  for (unsigned t = 0; t < d->contexts + 4; t++, in += GLYD_DICTIONARY_TABLE) {
+    glyd_object_code *const code = &d->code[t];
+    code->escape = in[0];
+    get_nibbles(in + 1, code->length);
+    const int literals = t < d->contexts;
+    if (code->length[code->escape] == 0 || !make_codes(code, literals)) return GLYD_E_CORRUPT;
+    if (literals)
+      make_literal_table(code, d->context, d->literal_table[t]);
+    else
+      make_table(d, code, t - d->contexts, d->table[t - d->contexts]);
+  }
+  return GLYD_OK;
+}
+
+glyd_status glyd_object_dictionary_create(glyd_dictionary **dictionary, const uint8_t *in, size_t len,
+                                          const glyd_allocator *allocator) {
+  *dictionary = NULL;
+  if (!glyd_alloc_valid(allocator)) return GLYD_E_PARAMETER;
+  uint8_t magic[4];
+  glyd_store32(magic, GLYD_DICTIONARY_MAGIC);
+  if (len == 0) return GLYD_E_TRUNCATED;
+  if (memcmp(in, magic, len < 4 ? len : 4) != 0) return GLYD_E_MAGIC;
+  if (len >= 5 && in[4] != GLYD_DICTIONARY_VERSION) return GLYD_E_VERSION;
+  if (len < GLYD_DICTIONARY_TABLES_AT) return GLYD_E_TRUNCATED;
+  const unsigned contexts = in[5];
+  const uint32_t size = glyd_load32(in + 8);
+  if (contexts == 0 || contexts > GLYD_OBJECT_CONTEXTS || in[6] != 0 || in[7] != 0 ||
+      size > GLYD_DICTIONARY_CONTENT_MAX)
+    return GLYD_E_CORRUPT;
+  const size_t content_at = GLYD_DICTIONARY_TABLES_AT + (contexts + 4) * GLYD_DICTIONARY_TABLE;
+  const size_t whole = content_at + size + 4;
+  if (len < whole) return GLYD_E_TRUNCATED;
+  if (len > whole) return GLYD_E_TRAILING;
+  const uint32_t id = (uint32_t)glyd_checksum_xxh3(glyd_cpu_features(), in, whole - 4);
+  if (id != glyd_load32(in + whole - 4)) return GLYD_E_CORRUPT;
+  glyd_dictionary *const d = glyd_alloc_get(allocator, sizeof *d + size + GLYD_DICTIONARY_PAD);
+  if (!d) return GLYD_E_MEMORY;
+  memset(d, 0, sizeof *d);
+  if (allocator) d->allocator = *allocator;
+  d->id = id;
+  d->size = size;
+  d->shift = glyd_object_shift(size);
+  d->contexts = contexts;
+  const glyd_status status = read_tables(d, in);
+  if (status) {
+    glyd_object_dictionary_free(d);
+    return status;
+  }
+  memcpy(d->content, in + content_at, size);
+  memset(d->content + size, 0, GLYD_DICTIONARY_PAD);
+  *dictionary = d;
+  return GLYD_OK;
+}
+
+void glyd_object_dictionary_free(glyd_dictionary *dictionary) {
+  if (!dictionary) return;
+  const glyd_allocator a = dictionary->allocator;
+  glyd_alloc_put(&a, dictionary->index);
+  glyd_alloc_put(&a, dictionary);
+}

@@ -1,0 +1,46 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * Writing objects (spec.md).
+ */
+#ifndef GLYD_OBJECT_ENCODE_H
+#define GLYD_OBJECT_ENCODE_H
+
+#include "match/match_common.h"
+#include "object/object_common.h"
+
+struct glyd_object_encoder {
+  glyd_allocator allocator;
+  const glyd_dictionary *dictionary;
+  unsigned cpu;
+  int check_size;
+  uint8_t *blocks; /* for form 2: workspace, dictionary and content */
+  uint64_t blocks_size;
+  uint8_t *content;         /* that of the dictionary, then of the object */
+  uint32_t table[1 << 14];  /* of the object: place + 1 << TAG_BITS | tag */
+  glyd_sequence sequences[GLYD_OBJECT_COMPACT_MAX / GLYD_OBJECT_MATCH_MIN + 1];
+  uint8_t payload[GLYD_OBJECT_COMPACT_MAX + 64];
+  uint8_t literals[GLYD_OBJECT_COMPACT_MAX + 64];
+};
+
+glyd_status glyd_object_encoder_make(glyd_object_encoder **encoder, const glyd_dictionary *dictionary, int check_size,
+                                     const glyd_allocator *allocator);
+void glyd_object_encoder_drop(glyd_object_encoder *encoder);
+size_t glyd_object_encode_bound(size_t len);
+glyd_status glyd_object_encode(glyd_object_encoder *encoder, uint8_t *out, size_t cap, const uint8_t *in, size_t len,
+                               size_t *out_len);
+
+/* Count what a compact payload of in[0..len) would hold: symbols of the four
+ * tables after the literals', literals by the byte before, match lengths. */
+typedef struct glyd_object_counts {
+  uint32_t literals[256][256];
+  uint32_t symbols[4][256];
+  uint32_t lengths[256];
+} glyd_object_counts;
+void glyd_object_encode_count(glyd_object_encoder *encoder, const uint8_t *in, size_t len, glyd_object_counts *counts);
+
+/* Bytes of the payload of in[0..len), 1 to GLYD_OBJECT_COMPACT_MAX, at
+ * encoder->payload; 0 when that is not smaller than len. */
+size_t glyd_object_encode_compact(glyd_object_encoder *encoder, const uint8_t *in, size_t len);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * What an encoder knows of a dictionary.
+ */
+#ifndef GLYD_OBJECT_INDEX_ENCODE_H
+#define GLYD_OBJECT_INDEX_ENCODE_H
+
+#include "object/object_common.h"
+
+#define GLYD_OBJECT_LONG_BITS 15 /* table of 8 bytes */
+#define GLYD_OBJECT_SHORT_BITS 15 /* table of 5 bytes */
+#define GLYD_OBJECT_TAG_BITS 11
+
+/* Entries: place + 1 << TAG_BITS | tag; 0 is empty. */
+typedef struct glyd_object_index {
+  uint32_t put[GLYD_OBJECT_TABLES][256]; /* bits << 8 | how many, escapes included */
+  uint8_t code_of[256];                  /* match-length code, 15 where there is none */
+  int literal_bits;                      /* average, in 1/16 */
+  uint32_t long_table[1 << GLYD_OBJECT_LONG_BITS];
+  uint32_t short_table[1 << GLYD_OBJECT_SHORT_BITS];
+} glyd_object_index;
+
+GLYD_INLINE uint64_t glyd_object_hash_long(uint64_t v) { return v * 0x9E3779B185EBCA87u; }
+GLYD_INLINE uint64_t glyd_object_hash_short(uint64_t v) { return (v << 24) * 0x9FB21C651E98DF25u; } /* 5 bytes */
+GLYD_INLINE uint64_t glyd_object_hash_four(uint64_t v) { return (v << 32) * 0x9FB21C651E98DF25u; }
+GLYD_INLINE uint32_t glyd_object_tag(uint64_t hash, unsigned bits) {
+  return (uint32_t)(hash >> (64 - bits - GLYD_OBJECT_TAG_BITS)) & ((1u << GLYD_OBJECT_TAG_BITS) - 1);
+}
+
+glyd_status glyd_object_index_build(glyd_dictionary *dictionary);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * Writing a dictionary: tables from counts, and its bytes.
+ */
+#ifndef GLYD_OBJECT_TABLES_ENCODE_H
+#define GLYD_OBJECT_TABLES_ENCODE_H
+
+#include "object/object_encode.h"
+
+/* Write a dictionary with this content and tables that suit the counts (NULL:
+ * any symbols alike). out has room for GLYD_DICTIONARY_FIXED_MAX + size bytes.
+ * Returns its size. */
+#define GLYD_DICTIONARY_FIXED_MAX (GLYD_DICTIONARY_TABLES_AT + GLYD_OBJECT_TABLES * GLYD_DICTIONARY_TABLE + 4)
+size_t glyd_object_tables_write(uint8_t *out, const uint8_t *content, uint32_t size, glyd_object_counts *counts);
+
+#endif
