@@ -31,6 +31,7 @@ UNITS = (
     "block",
     "segment",
     "cold",
+    "object",
     "frame",
     "api",
 )

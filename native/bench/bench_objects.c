@@ -147,8 +147,7 @@ int main(int argc, char **argv) {
       t = now();
       at = to = 0;
       for (size_t i = 0; i < test.n; i++) {
-        their_sizes[i] =
-            ZSTD_compress_usingCDict(zc, theirs + to, cap - to, test.bytes + at, test.sizes[i], zcd);
+        their_sizes[i] = ZSTD_compress_usingCDict(zc, theirs + to, cap - to, test.bytes + at, test.sizes[i], zcd);
         must(!ZSTD_isError(their_sizes[i]), "zstd writing");
         at += test.sizes[i];
         to += their_sizes[i];
@@ -193,8 +192,8 @@ int main(int argc, char **argv) {
     ZSTD_freeDCtx(zd);
     glyd_object_encoder_free(e);
     glyd_dictionary_free(d);
-    void *const all[] = {data, train.bytes, train.sizes, test.bytes, test.sizes, dict,
-                         zdict, ours, theirs, back, our_sizes, their_sizes};
+    void *const all[] = {data,  train.bytes, train.sizes, test.bytes, test.sizes, dict,
+                         zdict, ours,        theirs,      back,       our_sizes,  their_sizes};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
   }
   printf("geometric mean: bytes %.3f, write %.2f, read %.2f\n", exp(log_bytes / files), exp(log_write / files),

@@ -23,10 +23,10 @@ static size_t make_document(uint8_t *out, size_t most, uint64_t *state) {
   while (n < most) {
     char line[200];
     const uint64_t r = test_random(state);
-    const int k = snprintf(line, sizeof line,
-                           "{\"user\": \"%s\", \"id\": %u, \"active\": %s, \"address\": {\"street\": \"%s %u\"}}\n",
-                           names[r % 6], (unsigned)(r >> 8 & 0xFFFFF), r & 64 ? "true" : "false", names[r / 6 % 6],
-                           (unsigned)(r >> 40 & 0xFF));
+    const int k =
+        snprintf(line, sizeof line,
+                 "{\"user\": \"%s\", \"id\": %u, \"active\": %s, \"address\": {\"street\": \"%s %u\"}}\n", names[r % 6],
+                 (unsigned)(r >> 8 & 0xFFFFF), r & 64 ? "true" : "false", names[r / 6 % 6], (unsigned)(r >> 40 & 0xFF));
     const size_t take = (size_t)k < most - n ? (size_t)k : most - n;
     memcpy(out + n, line, take);
     n += take;
@@ -166,8 +166,7 @@ static void test_refusals(void) {
            GLYD_E_LIMIT_OUTPUT);
   for (size_t len = 0; len < size; len++) {
     TEST_AT("cut to %zu", len);
-    CHECK_EQ(glyd_object_decompress(back, sizeof back, object, len, d, NULL, NULL, &n, &used, NULL),
-             GLYD_E_TRUNCATED);
+    CHECK_EQ(glyd_object_decompress(back, sizeof back, object, len, d, NULL, NULL, &n, &used, NULL), GLYD_E_TRUNCATED);
   }
   /* Every bit flipped: refused, or it is the check of a payload that means the same. */
   size_t wrong = 0;
@@ -208,7 +207,56 @@ static void test_broken_dictionaries(void) {
   }
 }
 
+/* What earlier versions wrote (tools/make_golden_objects.py). */
+static uint8_t *load(const char *name, size_t *size) {
+  char path[1000];
+  const char *const slash = strrchr(__FILE__, '/');
+  (void)snprintf(path, sizeof path, "%.*sgolden_objects/%s", slash ? (int)(slash + 1 - __FILE__) : 0, __FILE__, name);
+  FILE *const f = fopen(path, "rb");
+  if (!CHECK(f != NULL)) exit(test_end());
+  uint8_t *const data = get(10000);
+  *size = fread(data, 1, 10000, f);
+  (void)fclose(f);
+  return data;
+}
+
+static void test_golden(void) {
+  size_t size;
+  char *const manifest = (char *)load("manifest.txt", &size);
+  manifest[size] = 0;
+  glyd_dictionary *dictionaries[2];
+  for (int i = 0; i < 2; i++) {
+    uint8_t *const data = load(i == 0 ? "dictionary-0.bin" : "dictionary-1.bin", &size);
+    CHECK_EQ(glyd_dictionary_create(&dictionaries[i], data, size, NULL), GLYD_OK);
+    free(data);
+  }
+  int files = 0;
+  for (char *line = strtok(manifest, "\n"); line; line = strtok(NULL, "\n"), files++) {
+    char name[100], file[120];
+    unsigned len;
+    uint64_t check;
+    if (!CHECK_EQ(sscanf(line, "%99s %u %" SCNx64, name, &len, &check), 3)) break;
+    TEST_AT("%s", name);
+    (void)snprintf(file, sizeof file, "%s.object", name);
+    uint8_t *const object = load(file, &size), back[5000];
+    for (int cpu = GLYD_CPU_CHOICE_BEST; cpu <= GLYD_CPU_CHOICE_SCALAR; cpu++) {
+      const glyd_limits limits = {.cpu = cpu};
+      size_t n = 0, used = 0;
+      CHECK_EQ(
+          glyd_object_decompress(back, len, object, size, dictionaries[name[0] - '0'], &limits, NULL, &n, &used, NULL),
+          GLYD_OK);
+      CHECK_EQ(glyd_checksum(back, n), check);
+      CHECK_EQ(n, len);
+    }
+    free(object);
+  }
+  CHECK(files >= 20);
+  for (int i = 0; i < 2; i++) glyd_dictionary_free(dictionaries[i]);
+  free(manifest);
+}
+
 int main(void) {
+  test_golden();
   test_round_trips();
   test_odd_samples();
   test_refusals();

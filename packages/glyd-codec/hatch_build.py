@@ -51,7 +51,9 @@ def write_wrapper(cdef: Path, out: Path) -> None:
     ffi = FFI()
     ffi.cdef(cdef.read_text(encoding="utf-8"))
     ffi.set_source(
-        MODULE, '#include "glyd/base.h"\n#include "glyd/glyd.h"\n#include "glyd/records.h"\n#include "glyd/weights.h"\n'
+        MODULE,
+        "".join(f'#include "glyd/{name}.h"
+' for name in ("base", "dictionary", "glyd", "records", "weights")),
     )
     ffi.emit_c_code(str(out))
 

@@ -23,7 +23,7 @@ extern "C" {
 #define GLYD_DICTIONARY_SIZE_MAX (GLYD_DICTIONARY_CONTENT_MAX + 2048u) /* bytes, all of it */
 #define GLYD_DICTIONARY_SIZE_DEFAULT (112u << 10)
 
-#define GLYD_OBJECT_MAGIC 0x4F9Du /* bytes 9D 4F, little-endian */
+#define GLYD_OBJECT_MAGIC 0x4F9Du  /* bytes 9D 4F, little-endian */
 #define GLYD_OBJECT_MAX (1u << 24) /* most bytes of content */
 #define GLYD_OBJECT_HEADER_MAX 19
 

@@ -36,9 +36,9 @@ static glyd_status check_object(const glyd_object_info *info, const glyd_diction
   return GLYD_OK;
 }
 
-glyd_status glyd_object_decompress(void *out, size_t cap, const void *in, size_t len,
-                                   const glyd_dictionary *dictionary, const glyd_limits *limits,
-                                   const glyd_allocator *allocator, size_t *out_len, size_t *used, glyd_error *error) {
+glyd_status glyd_object_decompress(void *out, size_t cap, const void *in, size_t len, const glyd_dictionary *dictionary,
+                                   const glyd_limits *limits, const glyd_allocator *allocator, size_t *out_len,
+                                   size_t *used, glyd_error *error) {
   glyd_object_info info;
   uint64_t expected = 0;
   *out_len = *used = 0;

@@ -16,8 +16,8 @@ glyd_status glyd_dictionary_train(void *out, size_t max_size, const void *sample
 
 size_t glyd_object_bound(size_t len) { return glyd_object_encode_bound(len); }
 
-glyd_status glyd_object_encoder_create(glyd_object_encoder **encoder, const glyd_dictionary *dictionary,
-                                       int check_size, const glyd_allocator *allocator) {
+glyd_status glyd_object_encoder_create(glyd_object_encoder **encoder, const glyd_dictionary *dictionary, int check_size,
+                                       const glyd_allocator *allocator) {
   return glyd_object_encoder_make(encoder, dictionary, check_size, allocator);
 }
 

@@ -23,7 +23,7 @@
 #define GLYD_OBJECT_LENGTHS 15
 #define GLYD_OBJECT_MATCH_MIN 4
 #define GLYD_OBJECT_LITERALS_ESCAPE 3
-#define GLYD_OBJECT_ESCAPE 255     /* 16 bits with the length follow */
+#define GLYD_OBJECT_ESCAPE 255       /* 16 bits with the length follow */
 #define GLYD_OBJECT_SYMBOLS_HERE 144 /* offset symbols of distances; others are places in the dictionary */
 #define GLYD_OBJECT_PLACES 112
 #define GLYD_OBJECT_REPEATS 3

@@ -78,13 +78,13 @@ GLYD_INLINE size_t decode_literals(const glyd_dictionary *d, uint8_t *out, size_
   const uint16_t *const tables = d->literal_table[0];
   uint8_t *op = out, *const stop = out + n;
   size_t base = (size_t)d->context[0] << GLYD_OBJECT_BITS, pos = 0;
-#define LITERAL                                                              \
-  do {                                                                       \
-    e = tables[base + (word >> (64 - GLYD_OBJECT_BITS))];                    \
-    word <<= e & 15;                                                         \
-    used += e & 15;                                                          \
-    base = (size_t)(e & 0xE0) << (GLYD_OBJECT_BITS - 5);                     \
-    escape |= e;                                                             \
+#define LITERAL                                           \
+  do {                                                    \
+    e = tables[base + (word >> (64 - GLYD_OBJECT_BITS))]; \
+    word <<= e & 15;                                      \
+    used += e & 15;                                       \
+    base = (size_t)(e & 0xE0) << (GLYD_OBJECT_BITS - 5);  \
+    escape |= e;                                          \
   } while (0)
   while (op < stop) {
     if (GLYD_UNLIKELY(pos > most)) return pos;
@@ -137,10 +137,13 @@ static void copy_exactly(uint8_t *op, const uint8_t *from, size_t distance, size
   for (; i < n; i++) op[i] = from[i];
 }
 
-/* Literals are decoded first, to the end of the output. Sequences then move
- * them to their places from its start on: they never overtake them, since
- * what is left of the output holds what is left of the literals. */
-GLYD_INLINE glyd_status decode_compact(const glyd_dictionary *d, uint8_t *out, size_t size, const uint8_t *in, size_t len) {
+#define LITERALS_APART 2048 /* as many literals, with a little room behind them, are kept on the stack */
+
+/* Literals are decoded first, many of them to the end of the output. Sequences
+ * then move them to their places from its start on: they never overtake them,
+ * since what is left of the output holds what is left of the literals. */
+GLYD_INLINE glyd_status decode_compact(const glyd_dictionary *d, uint8_t *out, size_t size, const uint8_t *in,
+                                       size_t len) {
   const size_t dictionary_size = d->size;
   const uintptr_t there = (uintptr_t)d->content, to_here = (uintptr_t)out - dictionary_size - there;
   static const uint32_t start[GLYD_OBJECT_REPEATS] = GLYD_OBJECT_REPEAT_START;
@@ -150,11 +153,15 @@ GLYD_INLINE glyd_status decode_compact(const glyd_dictionary *d, uint8_t *out, s
   const unsigned count_bits = glyd_object_count_bits((uint32_t)size);
   const size_t n_literals = (size_t)next_bits(in, len, 0) & (((size_t)1 << count_bits) - 1);
   if (n_literals > size) return GLYD_E_CORRUPT;
-  const uint8_t *literal = end - n_literals;
-  const size_t literal_bits = decode_literals(d, end - n_literals, n_literals, in + len, len * 8);
+  uint8_t apart[LITERALS_APART];
+  uint8_t *const literals = n_literals <= LITERALS_APART - COPY ? apart : end - n_literals;
+  const uint8_t *literal = literals;
+  const uint8_t *const literals_end = literals + n_literals;
+  const uint8_t *const last_copy = literals == apart ? apart + LITERALS_APART - COPY : end - COPY; /* of COPY bytes */
+  const size_t literal_bits = decode_literals(d, literals, n_literals, in + len, len * 8);
   if (literal_bits > len * 8) return GLYD_E_CORRUPT;
   size_t pos = count_bits;
-  while (op < literal) {
+  while (end - op > literals_end - literal) {
     uint64_t word = next_bits(in, len, pos); /* 56 bits: three codes and 17 more; reloaded after what is longer */
     uint32_t entry = d->table[GLYD_OBJECT_COMMANDS][word & CODE_MASK];
     size_t taken = entry & 15, m = entry >> 16;
@@ -226,14 +233,16 @@ GLYD_INLINE glyd_status decode_compact(const glyd_dictionary *d, uint8_t *out, s
       r1 = slot >= 1 ? r0 : r1;
     }
     r0 = distance;
-    const size_t room = (size_t)(literal - op); /* for matches until the end */
-    if (GLYD_UNLIKELY(n > (size_t)(end - literal) || m > room)) return GLYD_E_CORRUPT;
+    const size_t left = (size_t)(literals_end - literal),
+                 room = (size_t)(end - op) - left; /* for matches, until the end */
+    if (GLYD_UNLIKELY(n > left || m > room)) return GLYD_E_CORRUPT;
     /* Where it is copied from, counted from the start of the dictionary. */
     const size_t source = done + dictionary_size - distance;
     if (GLYD_UNLIKELY(distance > done + dictionary_size)) return GLYD_E_CORRUPT;
     if (GLYD_UNLIKELY(dictionary_size - source - 1 < m - 1)) return GLYD_E_CORRUPT; /* beyond the dictionary's end */
-    const uint8_t *const from = (const uint8_t *)(there + source + ((0 - (size_t)(source >= dictionary_size)) & to_here));
-    if (GLYD_LIKELY(room >= m + 4 * COPY && n <= COPY && end - literal >= COPY && distance >= COPY)) {
+    const uint8_t *const from =
+        (const uint8_t *)(there + source + ((0 - (size_t)(source >= dictionary_size)) & to_here));
+    if (GLYD_LIKELY(room >= m + 4 * COPY && n <= COPY && literal <= last_copy && distance >= COPY)) {
       glyd_copy16(op, literal);
       op += n;
       literal += n;
@@ -249,7 +258,7 @@ GLYD_INLINE glyd_status decode_compact(const glyd_dictionary *d, uint8_t *out, s
     }
     op += m;
   }
-  /* What is left of the literals is in its place. */
+  memmove(op, literal, (size_t)(literals_end - literal));
   const size_t bits = pos + literal_bits;
   return bits <= len * 8 && bits + 8 > len * 8 ? GLYD_OK : GLYD_E_CORRUPT;
 }

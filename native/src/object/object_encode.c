@@ -11,7 +11,7 @@
 
 #define TABLE_BITS_MIN 8u
 #define TABLE_BITS_MAX 14u
-#define CONTENT_PAD 16       /* bytes before the content that the first repeats may look at */
+#define CONTENT_PAD 16     /* bytes before the content that the first repeats may look at */
 #define BLOCKS_FROM 32768u /* bytes of content from which on blocks are tried */
 
 /* ---- finding matches ------------------------------------------------------
@@ -68,7 +68,8 @@ GLYD_INLINE void consider(const finder *f, match *best, const uint8_t *ip, uint3
   unsigned bits;
   uint32_t extra;
   const unsigned s = offset_symbol(f, (size_t)(ip - f->in), distance, &bits, &extra);
-  const unsigned cost = (f->x->put[f->d->contexts + GLYD_OBJECT_OFFSETS][s] & 255) + bits + COMMAND_BITS + NEW_OFFSET_BITS;
+  const unsigned cost =
+      (f->x->put[f->d->contexts + GLYD_OBJECT_OFFSETS][s] & 255) + bits + COMMAND_BITS + NEW_OFFSET_BITS;
   const int gain = (int)n * f->x->literal_bits - 16 * (int)cost;
   if (gain > best->gain) *best = (match){n, distance, gain};
 }
@@ -322,7 +323,8 @@ glyd_status glyd_object_encoder_make(glyd_object_encoder **encoder, const glyd_d
   *encoder = NULL;
   if (!glyd_alloc_valid(allocator) || (check_size != 0 && check_size != 2 && check_size != 4)) return GLYD_E_PARAMETER;
   if (!dictionary->index) return GLYD_E_STATE;
-  glyd_object_encoder *const e = glyd_alloc_get(allocator, sizeof *e + CONTENT_PAD + dictionary->size + GLYD_OBJECT_COMPACT_MAX);
+  glyd_object_encoder *const e =
+      glyd_alloc_get(allocator, sizeof *e + CONTENT_PAD + dictionary->size + GLYD_OBJECT_COMPACT_MAX);
   if (!e) return GLYD_E_MEMORY;
   memset(e, 0, offsetof(glyd_object_encoder, table));
   e->content = (uint8_t *)(e + 1) + CONTENT_PAD;

@@ -16,8 +16,8 @@ struct glyd_object_encoder {
   int check_size;
   uint8_t *blocks; /* for form 2: workspace, dictionary and content */
   uint64_t blocks_size;
-  uint8_t *content;         /* that of the dictionary, then of the object */
-  uint32_t table[1 << 14];  /* of the object: place + 1 << TAG_BITS | tag */
+  uint8_t *content;        /* that of the dictionary, then of the object */
+  uint32_t table[1 << 14]; /* of the object: place + 1 << TAG_BITS | tag */
   glyd_sequence sequences[GLYD_OBJECT_COMPACT_MAX / GLYD_OBJECT_MATCH_MIN + 1];
   uint8_t payload[GLYD_OBJECT_COMPACT_MAX + 64];
   uint8_t literals[GLYD_OBJECT_COMPACT_MAX + 64];

@@ -8,7 +8,7 @@
 
 #include "object/object_common.h"
 
-#define GLYD_OBJECT_LONG_BITS 15 /* table of 8 bytes */
+#define GLYD_OBJECT_LONG_BITS 15  /* table of 8 bytes */
 #define GLYD_OBJECT_SHORT_BITS 15 /* table of 5 bytes */
 #define GLYD_OBJECT_TAG_BITS 11
 

@@ -185,7 +185,8 @@ static glyd_status train(trainer *t, uint8_t *out, size_t max_size, size_t *out_
 static void deal(trainer *t, const uint8_t *samples, const size_t *sizes, size_t n) {
   uint64_t total = 0;
   for (size_t i = 0; i < n; i++) total += sizes[i];
-  const uint64_t cover_all = n < FEW ? total : total - total / HELD_EVERY, held_all = n < FEW ? total : total / HELD_EVERY;
+  const uint64_t cover_all = n < FEW ? total : total - total / HELD_EVERY,
+                 held_all = n < FEW ? total : total / HELD_EVERY;
   uint64_t cover = 0, held = 0, cover_seen = 0, held_seen = 0;
   const uint8_t *at = samples;
   for (size_t i = 0; i < n; at += sizes[i], i++) {

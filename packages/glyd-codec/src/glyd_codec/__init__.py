@@ -5,14 +5,17 @@
 In one call: `compress`, `decompress`, `decompress_into`. As a file: `open`,
 `GlydFile`. Piece by piece: `Compressor`, `Decompressor`. Without decoding:
 `get_frame_info`, `iter_frames`, `iter_segments`; the columns of tables and logs: `iter_records`.
-Against an older version: `Base`. Model checkpoints: `pack_model`, `unpack_model`, `verify_model`;
-single bf16 matrices: `pack_weights`, `unpack_weights`, `read_weights_info`.
+Against an older version: `Base`. Many small objects: `Dictionary`, `train_dictionary`, `Bundle`,
+`pack_objects`. Model checkpoints: `pack_model`, `unpack_model`, `verify_model`; single bf16 matrices:
+`pack_weights`, `unpack_weights`, `read_weights_info`.
 """
 
 from __future__ import annotations
 
 from glyd_codec._base import Base
+from glyd_codec._bundle import Bundle, pack_objects
 from glyd_codec._checksum import checksum
+from glyd_codec._dictionary import Dictionary, train_dictionary
 from glyd_codec._errors import (
     BufferTooSmallError,
     ChecksumError,
@@ -52,11 +55,13 @@ __all__ = [
     "LEVELS",
     "Base",
     "BufferTooSmallError",
+    "Bundle",
     "ChecksumError",
     "ColumnInfo",
     "Compressor",
     "CorruptDataError",
     "Decompressor",
+    "Dictionary",
     "Fingerprinter",
     "FitReport",
     "FormatError",
@@ -94,10 +99,12 @@ __all__ = [
     "open_model",
     "open_tensors",
     "pack_model",
+    "pack_objects",
     "pack_weights",
     "read_weights_info",
     "save_file",
     "seal_model",
+    "train_dictionary",
     "unpack_model",
     "unpack_weights",
     "verify_model",

@@ -125,7 +125,14 @@ _LIMITS: dict[int, str] = {
     lib.GLYD_E_LIMIT_SEGMENTS: "max_segments",
 }
 _BASES = {lib.GLYD_E_BASE_MISSING, lib.GLYD_E_BASE_WRONG}
-_HEX = {lib.GLYD_E_CHECKSUM, lib.GLYD_E_MAGIC, lib.GLYD_E_TRAILING, lib.GLYD_E_HEADER}
+_HEX = {
+    lib.GLYD_E_CHECKSUM,
+    lib.GLYD_E_MAGIC,
+    lib.GLYD_E_TRAILING,
+    lib.GLYD_E_HEADER,
+    lib.GLYD_E_DICT_MISSING,
+    lib.GLYD_E_DICT_WRONG,
+}
 
 
 def status_text(status: int) -> str:
@@ -154,6 +161,8 @@ def status_error(status: int, error: Any = None, *, shift: int = 0) -> Exception
     if status in _LIMITS:
         name = _LIMITS[status]
         return limit_error(name, expected, found, offset=offset)
+    if status == lib.GLYD_E_MAGIC and found & 0xFFFF == lib.GLYD_OBJECT_MAGIC:
+        text = "no frame but an object, which Dictionary.decompress reads with the dictionary it was stored with,"
     if status in _BASES:
         found_text = f"the one given has {found:016x}" if found else "none was given"
         text = f"{text} at byte {offset} (a base whose XXH3-128 starts with {expected:016x}; {found_text})"

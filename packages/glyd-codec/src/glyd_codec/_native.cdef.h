@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The glyd authors
  * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
  *
- * What the Python package uses of glyd/glyd.h, glyd/base.h and glyd/weights.h, in the subset of C that cffi
+ * What the Python package uses of the headers of native/include/glyd, in the subset of C that cffi
  * reads. "..." leaves values and layouts to the compiler, so that nothing here
  * can disagree with the header without an error when the module is built.
  */
@@ -111,8 +111,7 @@ typedef struct glyd_error {
 uint64_t glyd_compress_bound(uint64_t len, const glyd_params *params);
 glyd_status glyd_compress(void *out, size_t cap, const void *in, size_t len, const glyd_params *params,
                           size_t *out_len);
-glyd_status glyd_content_size(const void *in, size_t len, const glyd_limits *limits, uint64_t *size,
-                              glyd_error *error);
+glyd_status glyd_content_size(const void *in, size_t len, const glyd_limits *limits, uint64_t *size, glyd_error *error);
 glyd_status glyd_decompress_base(void *out, size_t cap, const void *in, size_t len, const glyd_base *base, int threads,
                                  const glyd_limits *limits, const glyd_allocator *allocator, size_t *out_len,
                                  glyd_error *error);
@@ -193,8 +192,8 @@ typedef struct glyd_index_entry {
   uint64_t stored_size;
 } glyd_index_entry;
 
-glyd_status glyd_read_trailer(const void *in, size_t len, const glyd_frame_info *frame,
-                              glyd_index_entry *entries, uint64_t *n, glyd_error *error);
+glyd_status glyd_read_trailer(const void *in, size_t len, const glyd_frame_info *frame, glyd_index_entry *entries,
+                              uint64_t *n, glyd_error *error);
 
 typedef struct glyd_cctx glyd_cctx;
 typedef struct glyd_dctx glyd_dctx;
@@ -211,12 +210,7 @@ typedef struct glyd_out {
   size_t pos;
 } glyd_out;
 
-typedef enum glyd_op {
-  GLYD_CONTINUE,
-  GLYD_FLUSH,
-  GLYD_END,
-  ...
-} glyd_op;
+typedef enum glyd_op { GLYD_CONTINUE, GLYD_FLUSH, GLYD_END, ... } glyd_op;
 
 uint64_t glyd_cctx_memory(const glyd_params *params);
 glyd_status glyd_cctx_create(glyd_cctx **ctx, const glyd_params *params);
@@ -224,8 +218,7 @@ void glyd_cctx_free(glyd_cctx *ctx);
 glyd_status glyd_cctx_reset(glyd_cctx *ctx, uint64_t content_size);
 glyd_status glyd_compress_stream(glyd_cctx *ctx, glyd_out *out, glyd_in *in, glyd_op op, size_t *pending);
 
-glyd_status glyd_dctx_create(glyd_dctx **ctx, int threads, const glyd_limits *limits,
-                             const glyd_allocator *allocator);
+glyd_status glyd_dctx_create(glyd_dctx **ctx, int threads, const glyd_limits *limits, const glyd_allocator *allocator);
 void glyd_dctx_free(glyd_dctx *ctx);
 glyd_status glyd_dctx_reset(glyd_dctx *ctx);
 void glyd_dctx_set_base(glyd_dctx *ctx, const glyd_base *base);
@@ -289,3 +282,35 @@ typedef struct glyd_fingerprint_state {
 } glyd_fingerprint_state;
 
 size_t glyd_fingerprints(glyd_fingerprint_state *state, const void *data, size_t len, uint64_t *out);
+
+#define GLYD_DICTIONARY_SIZE_MIN ...
+#define GLYD_DICTIONARY_SIZE_MAX ...
+#define GLYD_DICTIONARY_SIZE_DEFAULT ...
+#define GLYD_OBJECT_MAGIC ...
+#define GLYD_OBJECT_MAX ...
+
+typedef struct glyd_dictionary glyd_dictionary;
+typedef struct glyd_object_encoder glyd_object_encoder;
+typedef struct glyd_object_info {
+  uint32_t header_size;
+  uint32_t content_size;
+  uint32_t payload_size;
+  ...;
+} glyd_object_info;
+glyd_status glyd_dictionary_create(glyd_dictionary **dictionary, const void *in, size_t len,
+                                   const glyd_allocator *allocator);
+void glyd_dictionary_free(glyd_dictionary *dictionary);
+uint32_t glyd_dictionary_id(const glyd_dictionary *dictionary);
+glyd_status glyd_dictionary_index(glyd_dictionary *dictionary);
+glyd_status glyd_dictionary_train(void *out, size_t max_size, const void *samples, const size_t *sizes, size_t n,
+                                  const glyd_allocator *allocator, size_t *out_len);
+size_t glyd_object_bound(size_t len);
+glyd_status glyd_object_encoder_create(glyd_object_encoder **encoder, const glyd_dictionary *dictionary, int check_size,
+                                       const glyd_allocator *allocator);
+void glyd_object_encoder_free(glyd_object_encoder *encoder);
+glyd_status glyd_object_compress(glyd_object_encoder *encoder, void *out, size_t cap, const void *in, size_t len,
+                                 size_t *out_len);
+glyd_status glyd_object_read_header(const void *in, size_t len, glyd_object_info *info);
+glyd_status glyd_object_decompress(void *out, size_t cap, const void *in, size_t len, const glyd_dictionary *dictionary,
+                                   const glyd_limits *limits, const glyd_allocator *allocator, size_t *out_len,
+                                   size_t *used, glyd_error *error);
