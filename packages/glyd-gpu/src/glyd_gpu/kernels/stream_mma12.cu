@@ -55,7 +55,6 @@ int glyd_gpu_product_stream(void *y, const void *x, uint64_t tokens, const void 
   case RS * 100 + WARPS * 4 + UN - 1: return launch<1, RS, WARPS, UN>(p, dependent, s); \
   case 1000 + RS * 100 + WARPS * 4 + UN - 1: return launch<2, RS, WARPS, UN>(p, dependent, s);
     CASE(2, 8, 1)
-    CASE(2, 8, 2)
     CASE(2, 16, 1)
     CASE(2, 16, 2)
 #undef CASE
