@@ -146,8 +146,11 @@ def _static_cache(kwargs: dict[str, Any]) -> Any:
 
 
 def install(model: Any) -> None:
-    """Make ``generate`` use a static cache and capture its steps, where all of a model is on one device."""
-    if len({parameter.device for parameter in model.parameters()}) != 1:
+    """Make ``generate`` use a static cache and capture its steps, where all of a model is on one device.
+
+    A model whose forward somebody has replaced already (hooks that move or offload layers) stays as it is.
+    """
+    if len({parameter.device for parameter in model.parameters()}) != 1 or "forward" in model.__dict__:
         return
     model.generation_config.cache_implementation = "static"
     model.generation_config.disable_compile = True

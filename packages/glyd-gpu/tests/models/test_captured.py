@@ -77,6 +77,10 @@ def test_what_cannot_be_captured_runs(checkpoint, monkeypatch):
     with pytest.warns(RuntimeWarning, match="not captured in a CUDA graph: operation not permitted"):
         assert torch.equal(model.generate(made.ids, **options), wanted)
     assert model.forward.n_replayed == 0
+    hooked = glyd_gpu.from_pretrained(made.packed, device="cpu")
+    hooked.forward = hooked.forward
+    _captured.install(hooked)
+    assert not isinstance(hooked.forward, _captured.CapturedForward)
     sliding = glyd_gpu.from_pretrained(checkpoint("mistral").packed, device="cpu", exact=True)
     wanted = sliding.generate(made.ids, **options)
     _captured.install(sliding)
