@@ -52,7 +52,7 @@ def _main(argv: Sequence[str]) -> int:
     os.umask(umask)
 
     import glyd
-    from glyd_cli.arguments import SERVE_VERBS, parse
+    from glyd_cli.arguments import OBJECT_VERBS, SERVE_VERBS, parse
     from glyd_cli.errors import Exit, FileError, describe, exit_code
     from glyd_cli.report import Reporter
 
@@ -66,6 +66,10 @@ def _main(argv: Sequence[str]) -> int:
             from glyd_cli.doctor.verb import run_doctor
 
             return run_doctor(argv[1:])
+        if argv and argv[0] in OBJECT_VERBS:
+            from glyd_cli.objects import run_object_verb
+
+            return run_object_verb(argv[0], argv[1:])
         options = parse(argv)
         with Reporter(quiet=options.quiet, verbose=options.verbose, bar=not _shows_content(options)) as reporter:
             return _run(options, reporter, umask)

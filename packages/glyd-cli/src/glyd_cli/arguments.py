@@ -35,8 +35,8 @@ MODEL_VERBS = ("pack", "unpack", "verify", "fit")
 SERVE_VERBS = ("run", "serve")
 """First words that are commands of `glyd_cli.serve`, with options of their own."""
 
-_LATER_VERBS = ("train", "bundle", "unbundle")
-"""First words that later versions take for commands; a file of that name needs a path."""
+OBJECT_VERBS = ("train", "bundle", "unbundle")
+"""First words that are commands of `glyd_cli.objects`, with options of their own."""
 
 _SIZE_END = 1 << 63  # no file or memory is as large
 
@@ -247,8 +247,6 @@ def parse(argv: Sequence[str]) -> Options:
     if "--" in words:  # all behind it are files, whatever they look like
         cut = words.index("--")
         words, literal = words[:cut], words[cut + 1 :]
-    if words and words[0] in _LATER_VERBS:
-        raise UsageError(f"the command '{words[0]}' is unknown to this version; a file of that name: ./{words[0]}")
     if words and words[0] in MODEL_VERBS:
         return _parse_model(words[0], words[1:], literal)
     try:

@@ -13,6 +13,7 @@ USAGE
   glyd pack MODEL OUT | unpack DIR OUT | verify DIR    model checkpoints
   glyd run MODEL | serve MODEL    chat with a model; an OpenAI API (run --help)
   glyd fit MODEL | doctor      which GPUs it fits; what works on this machine
+  glyd train | bundle | unbundle    many small objects (train --help)
 
   Without FILE, or with -, standard input goes to standard output. Inputs are
   kept. Nothing is replaced without -f.
