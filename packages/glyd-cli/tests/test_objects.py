@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BUSL-1.1
 """train, bundle and unbundle."""
 
-import glyd as codec
 import pytest
+
+import glyd as codec
 
 
 @pytest.fixture
