@@ -10,6 +10,8 @@ from torch._dynamo.testing import CompileCounterWithBackend
 from transformers import AutoModelForCausalLM
 
 import glyd_gpu
+from glyd_gpu import modules
+from glyd_gpu._pack_live import pack_modules
 from glyd_gpu._tensors import PackedTensor, Piece
 from glyd_gpu.modules import install, set_exact
 
@@ -85,6 +87,21 @@ def test_experts_in_one_graph(checkpoint):
     x = torch.randn(1, 5, 128, dtype=torch.bfloat16)
     with torch.no_grad():
         assert torch.equal(torch.compile(experts, fullgraph=True, backend="aot_eager")(x), plain(x))
+
+
+def test_few_tokens_with_packs_of_experts_in_one_graph(monkeypatch):
+    from transformers import Qwen3MoeConfig
+
+    monkeypatch.setattr(modules, "GROUPED_DEVICES", {"cpu"})
+    sizes = {"hidden_size": 128, "moe_intermediate_size": 192, "num_experts": 8, "num_experts_per_tok": 2}
+    config = Qwen3MoeConfig(**sizes, num_hidden_layers=1, num_attention_heads=4, num_key_value_heads=2, vocab_size=512)
+    model = AutoModelForCausalLM.from_config(config).to(torch.bfloat16)
+    pack_modules(model, "mma12")
+    torch._dynamo.reset()
+    ids = torch.randint(0, 500, (2, 5))
+    with torch.no_grad():
+        compiled = torch.compile(model.forward, fullgraph=True, backend="aot_eager")
+        assert torch.equal(compiled(ids, use_cache=False).logits, model(ids, use_cache=False).logits)
 
 
 def test_gradients(layers):
