@@ -85,21 +85,23 @@ class Server:
         self.tokenizer = transformers.AutoTokenizer.from_pretrained(path)
         info = describe_model(self.model, "tiny")
         self.engine = TransformersEngine(self.model, self.tokenizer, info, n_slots=n_slots, n_queue=n_queue)
+        app = make_app(self.engine, self.tokenizer, **guard)
         self.engine.start()
         self.socket = socket.socket()
         self.socket.bind(("127.0.0.1", 0))
         self.port = self.socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        app = make_app(self.engine, self.tokenizer, **guard)
-        self.server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
+        self.server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=5))
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.socket]})
         self.thread.start()
         wait_for(lambda: self.server.started, 20)
 
     def stop(self):
         self.server.should_exit = True
-        self.thread.join(20)
-        self.engine.stop()
+        try:
+            self.thread.join(20)
+        finally:
+            self.engine.stop()
         assert not self.thread.is_alive()
 
     def post(self, path, body, **kw):

@@ -11,6 +11,8 @@ import time
 import httpx
 import pytest
 
+from glyd_cli.serving.guard import Limits
+
 GOOD = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 2}
 BAD = [
     {},
@@ -156,7 +158,7 @@ def test_the_own_page_is_served(server):
 
 
 def test_key_and_large_bodies(model_path, new_server):
-    server = new_server(model_path, api_key="secret", max_body=1000)
+    server = new_server(model_path, api_key="secret", limits=Limits(body_nbytes=1000))
     url = f"{server.url}/v1/models"
     assert httpx.get(url).status_code == 401
     assert httpx.get(url, headers={"authorization": "Bearer wrong"}).status_code == 401
@@ -173,7 +175,7 @@ def test_key_and_large_bodies(model_path, new_server):
 @pytest.mark.parametrize("chunked", [False, True])
 def test_a_client_that_sends_before_it_reads_sees_why_its_body_was_refused(model_path, new_server, chunked):
     """Closed while the body came, the connection said "reset by peer" instead of 413."""
-    server = new_server(model_path, max_body=1 << 20)
+    server = new_server(model_path, limits=Limits(body_nbytes=1 << 20))
     body = b'{"user": "' + b"x" * (3 << 20) + b'"}'
     head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     if chunked:
@@ -187,7 +189,7 @@ def test_a_client_that_sends_before_it_reads_sees_why_its_body_was_refused(model
 
 
 def test_a_body_that_is_far_too_large_is_not_read(model_path, new_server):
-    server = new_server(model_path, max_body=1000)
+    server = new_server(model_path, limits=Limits(body_nbytes=1000))
     for extra in ("Content-Length: 1000000", "Content-Length: 2000\r\nExpect: 100-continue"):
         head = f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{extra}\r\n\r\n"
         with socket.create_connection(("127.0.0.1", server.port), timeout=5) as connection:

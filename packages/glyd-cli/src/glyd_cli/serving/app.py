@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
-from typing import TYPE_CHECKING, Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -25,18 +27,19 @@ from glyd_cli.serving.api_types import (  # FastAPI reads these annotations at r
     TokenizeRequest,
 )
 from glyd_cli.serving.chat import prompt_of
-from glyd_cli.serving.guard import MAX_BODY, Guard
+from glyd_cli.serving.guard import Guard, Limits
 from glyd_cli.serving.page import page
 from glyd_cli.serving.streams import ClientGoneError, api_error, server_sent_events, unless_gone
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable
+    from collections.abc import AsyncGenerator, Callable, Iterable
 
     from starlette.types import ASGIApp
     from transformers import PreTrainedTokenizerFast
 
     from glyd_cli.serving.engine import Engine
 
+T = TypeVar("T")
 _SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60, 120)
 
 
@@ -87,7 +90,7 @@ def make_app(
     hosts: Iterable[str] = (),
     any_host: bool = False,
     api_key: str | None = None,
-    max_body: int = MAX_BODY,
+    limits: Limits | None = None,
 ) -> ASGIApp:
     """Return the application around an engine that was started.
 
@@ -95,7 +98,7 @@ def make_app(
     ----------
     engine, tokenizer
         What is served.
-    hosts, any_host, api_key, max_body
+    hosts, any_host, api_key, limits
         See `glyd_cli.serving.guard.Guard`.
     """
     app = FastAPI(title="glyd", version=__version__, docs_url=None, redoc_url=None)
@@ -103,7 +106,7 @@ def make_app(
     _add_errors(app)
     _add_answers(app, engine, tokenizer, metrics)
     _add_facts(app, engine, tokenizer, metrics)
-    return Guard(app, hosts=hosts, any_host=any_host, api_key=api_key, max_body=max_body)
+    return Guard(app, hosts=hosts, any_host=any_host, api_key=api_key, limits=limits)
 
 
 def _add_errors(app: FastAPI) -> None:
@@ -137,6 +140,15 @@ def _add_answers(app: FastAPI, engine: Engine, tokenizer: PreTrainedTokenizerFas
             text = f"the model {name[:200]!r} is not served here, only {engine.info.name!r}"
             raise ApiError(404, text, param="model", code="model_not_found")
 
+    # a long prompt takes the tokenizer seconds, in which answers go on; it serves one caller at a time
+    tokenizing = ThreadPoolExecutor(1, thread_name_prefix="glyd-tokenizer")
+
+    async def prepared(make: Callable[[], T]) -> T:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(tokenizing, make)
+        except ValueError as error:
+            raise api_error(error) from error
+
     async def answer(request: Request, job: ChatCompletion | Completion, endpoint: str, *, stream: bool) -> Response:
         try:
             if stream:
@@ -154,19 +166,13 @@ def _add_answers(app: FastAPI, engine: Engine, tokenizer: PreTrainedTokenizerFas
     @app.post("/v1/chat/completions")
     async def chat(request: Request, body: ChatRequest) -> Response:
         check_model(body.model)
-        try:
-            job = ChatCompletion(engine, tokenizer, body)
-        except ValueError as error:
-            raise api_error(error) from error
+        job = await prepared(lambda: ChatCompletion(engine, tokenizer, body))
         return await answer(request, job, "chat", stream=body.stream)
 
     @app.post("/v1/completions")
     async def completions(request: Request, body: CompletionRequest) -> Response:
         check_model(body.model)
-        try:
-            job = Completion(engine, tokenizer, body)
-        except ValueError as error:
-            raise api_error(error) from error
+        job = await prepared(lambda: Completion(engine, tokenizer, body))
         return await answer(request, job, "completions", stream=body.stream)
 
     @app.post("/tokenize")
@@ -175,9 +181,11 @@ def _add_answers(app: FastAPI, engine: Engine, tokenizer: PreTrainedTokenizerFas
         if (body.prompt is None) == (body.messages is None):
             raise ApiError(400, "either prompt or messages")
         if body.messages is not None:
-            ids = prompt_of(tokenizer, body.messages, add_generation_prompt=body.add_generation_prompt)
+            messages, add = body.messages, body.add_generation_prompt
+            ids = await prepared(lambda: prompt_of(tokenizer, messages, add_generation_prompt=add))
         else:
-            ids = list(tokenizer.encode(body.prompt, add_special_tokens=body.add_special_tokens))
+            text, special = body.prompt, body.add_special_tokens
+            ids = await prepared(lambda: list(tokenizer.encode(text, add_special_tokens=special)))
         return {"tokens": ids, "count": len(ids), "max_model_len": engine.info.context}
 
     @app.post("/detokenize")

@@ -12,20 +12,40 @@ import asyncio
 import contextlib
 import hmac
 import ipaddress
+import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from glyd_cli.serving.api_errors import ApiError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Awaitable, Iterable
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-MAX_BODY = 32 << 20  # bytes
 _DRAIN_BODIES = 4  # of the largest size: a refused body up to that is read to its end, see `_drain`
 _DRAIN_S = 10  # at most
 _OPEN_PATHS = frozenset({"/health", "/"})  # without a key
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a client may take.
+
+    Attributes
+    ----------
+    body_nbytes
+        Most bytes of a body.
+    body_s
+        Seconds until the next part of a body.
+    send_s
+        Seconds to take a part of an answer: who reads nothing holds a place no longer.
+    """
+
+    body_nbytes: int = 32 << 20
+    body_s: float = 60.0
+    send_s: float = 60.0
 
 
 def host_name(header: str) -> str | None:
@@ -52,6 +72,40 @@ def _goes_on(message: Message) -> bool:
     return message["type"] == "http.request" and bool(message.get("more_body", False))
 
 
+async def within(seconds: float, work: Awaitable[None]) -> None:
+    """Wait for work that is nearly always done at once; `asyncio.wait_for` would make a task of each.
+
+    Raises
+    ------
+    asyncio.TimeoutError
+        It took longer, and was cancelled.
+    """
+    task = asyncio.current_task()
+    fired = False
+
+    def stop() -> None:
+        nonlocal fired
+        fired = True
+        if task is not None:
+            task.cancel()
+
+    timer = asyncio.get_running_loop().call_later(seconds, stop)
+    try:
+        await work
+    except asyncio.CancelledError:
+        if not fired:
+            raise
+        if sys.version_info >= (3, 11) and task is not None:
+            task.uncancel()
+        raise asyncio.TimeoutError from None
+    finally:
+        timer.cancel()
+
+
+class ClientStuckError(OSError):
+    """A client takes nothing of its answer."""
+
+
 class Guard:
     """Refuse what does not come from where it should.
 
@@ -65,8 +119,8 @@ class Guard:
         Serve every host name (an address was bound on purpose, and a key is set).
     api_key
         Key that requests must bring; None: none.
-    max_body
-        Most bytes of a body.
+    limits
+        Of size and time.
     """
 
     def __init__(
@@ -76,13 +130,13 @@ class Guard:
         hosts: Iterable[str] = (),
         any_host: bool = False,
         api_key: str | None = None,
-        max_body: int = MAX_BODY,
+        limits: Limits | None = None,
     ) -> None:
         self._app = app
         self._hosts = {"localhost", "127.0.0.1", "::1", *(h.lower().removesuffix(".") for h in hosts)}
         self._any_host = any_host
         self._key = api_key.encode() if api_key else None
-        self._max_body = max_body
+        self._limits = limits or Limits()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it with a refusal."""
@@ -121,8 +175,10 @@ class Guard:
             if kind.lower() != b"bearer" or not hmac.compare_digest(key.strip(), self._key):
                 return ApiError(401, "an API key is needed: Authorization: Bearer KEY", code="invalid_api_key")
         for length in headers.get(b"content-length", []):
-            if not length.isdigit() or int(length[:20]) > self._max_body:
-                return ApiError(413, f"the body may have {self._max_body} bytes, found {length.decode('latin-1')[:20]}")
+            if not length.isdigit() or int(length[:20]) > self._limits.body_nbytes:
+                return ApiError(
+                    413, f"the body may have {self._limits.body_nbytes} bytes, found {length.decode('latin-1')[:20]}"
+                )
         if scope["method"] == "POST":
             kind = headers.get(b"content-type", [b""])[0].partition(b";")[0].strip().lower()
             if kind != b"application/json":
@@ -136,28 +192,49 @@ class Guard:
         return parts.scheme in {"http", "https"} and parts.netloc.lower() == host.lower()
 
     async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the application; a body of unknown size that grows too large ends as one that was announced."""
+        """Run the application, within the limits of size and time.
+
+        A body of unknown size that grows too large ends as one that was announced.
+        """
         n = 0
-        over = started = False
+        over = late = started = stuck = False
         more = True
 
         async def counted() -> Message:
-            nonlocal n, over, more
-            message = await receive()
+            nonlocal n, over, late, more
+            try:
+                message = await asyncio.wait_for(receive(), self._limits.body_s if more else None)
+            except asyncio.TimeoutError:
+                late, more = True, False
+                return {"type": "http.disconnect"}
             n += len(message.get("body", b""))
             more = _goes_on(message)
-            over = over or n > self._max_body
+            over = over or n > self._limits.body_nbytes
             return {"type": "http.disconnect"} if over else message
 
         async def unless_over(message: Message) -> None:
-            nonlocal started
-            if not over:
-                started = True
-                await send(message)
+            nonlocal started, stuck
+            if over or late:
+                return
+            started = True
+            try:
+                await within(self._limits.send_s, send(message))
+            except asyncio.TimeoutError:
+                stuck = True
+                raise ClientStuckError from None
 
-        await self._app(scope, counted, unless_over)
-        if over and not started:
-            error = ApiError(413, f"the body may have {self._max_body} bytes, found more")
+        try:
+            await self._app(scope, counted, unless_over)
+        except Exception:
+            # an answer that began can only be cut, and its place is free by now
+            if not stuck:
+                raise
+            return
+        if late and not started:
+            error = ApiError(408, f"the body stopped coming for {self._limits.body_s:.0f} s")
+            await error.response({"connection": "close"})(scope, receive, send)
+        elif over and not started:
+            error = ApiError(413, f"the body may have {self._limits.body_nbytes} bytes, found more")
             if more:
                 await self._drain(scope, receive, n)
             await error.response({"connection": "close"})(scope, receive, send)
@@ -176,7 +253,7 @@ class Guard:
             Bytes read before.
         """
         headers = dict(scope["headers"])
-        most = _DRAIN_BODIES * self._max_body
+        most = _DRAIN_BODIES * self._limits.body_nbytes
         length = headers.get(b"content-length", b"0")
         if b"expect" in headers or not length.isdigit() or int(length[:20]) > most:
             return

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Coroutine, Sequence
 
     from starlette.requests import Request
+    from starlette.types import Send
 
 T = TypeVar("T")
 
@@ -101,6 +102,22 @@ def api_error(error: Exception) -> ApiError:
     return ApiError(500, f"internal error: {type(error).__name__}")
 
 
+class _Events(StreamingResponse):
+    """Closes what it sends from when the client is gone, not when the garbage is collected."""
+
+    def __init__(
+        self, events: AsyncGenerator[str, None], source: AsyncGenerator[Any, None], headers: dict[str, str]
+    ) -> None:
+        super().__init__(events, media_type="text/event-stream", headers=headers)
+        self._events = events
+        self._source = source
+
+    async def stream_response(self, send: Send) -> None:
+        """Send all events."""
+        async with contextlib.aclosing(self._source), contextlib.aclosing(self._events):
+            await super().stream_response(send)
+
+
 async def server_sent_events(chunks: AsyncGenerator[dict[str, Any], None]) -> StreamingResponse:
     """Return a streamed answer; an error before the first chunk is raised, a later one is an event.
 
@@ -123,4 +140,4 @@ async def server_sent_events(chunks: AsyncGenerator[dict[str, Any], None]) -> St
             yield "data: [DONE]\n\n"
 
     headers = {"cache-control": "no-cache", "x-accel-buffering": "no"}
-    return StreamingResponse(events(), media_type="text/event-stream", headers=headers)
+    return _Events(events(), chunks, headers)

@@ -178,7 +178,7 @@ class TransformersEngine:
             while not finished:
                 try:
                     output = await asyncio.wait_for(outputs.get(), timeout=1.0)
-                except TimeoutError:
+                except asyncio.TimeoutError:  # another one before Python 3.11
                     if not manager.is_running():
                         raise EngineError("the engine stopped") from None
                     continue

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import resource
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from glyd_cli.report import Reporter
     from glyd_cli.serve import ServeOptions
     from glyd_cli.serving.transformers_engine import TransformersEngine
+
+_CONNECTIONS = 4096  # at once; one more is told 503
+_SHUTDOWN_S = 5  # for answers that run when the server is told to stop
+_OWN_FILES = 256  # descriptors beside them
 
 
 def serve_model(options: ServeOptions, reporter: Reporter, listener: socket.socket | None, key: str | None) -> Exit:
@@ -61,7 +66,14 @@ def serve_model(options: ServeOptions, reporter: Reporter, listener: socket.sock
             return asyncio.run(answer_once(engine, tokenizer, options, text or ""))
         any_host = listener.getsockname()[0] not in {"127.0.0.1", "::1"}
         app = make_app(engine, tokenizer, hosts=options.allow_host, any_host=any_host, api_key=key)
-        config = uvicorn.Config(app, log_level="warning", timeout_keep_alive=30, h11_max_incomplete_event_size=1 << 16)
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=_SHUTDOWN_S,
+            h11_max_incomplete_event_size=1 << 16,
+            limit_concurrency=_allow_connections(),
+        )
         server = uvicorn.Server(config)
         host, port = listener.getsockname()[:2]
         url = f"http://{'localhost' if host in {'127.0.0.1', '::1'} else host}:{port}"
@@ -74,6 +86,16 @@ def serve_model(options: ServeOptions, reporter: Reporter, listener: socket.sock
         engine.stop()
         if listener is not None:
             listener.close()
+
+
+def _allow_connections() -> int:
+    """Return how many connections are held at once, after asking for enough descriptors for them."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _CONNECTIONS + _OWN_FILES
+    soft = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    if resource.getrlimit(resource.RLIMIT_NOFILE)[0] < soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return min(_CONNECTIONS, max(soft - _OWN_FILES, 16))
 
 
 async def _serve_and_chat(

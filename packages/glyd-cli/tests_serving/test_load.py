@@ -1,0 +1,248 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""Load on the loopback address: hundreds of clients of all kinds, against ``glyd serve`` as a process.
+
+Seconds by default; ``GLYD_SERVING_SOAK_S=600`` (``nox -s soak_serving``) for as long as that.
+"""
+
+import asyncio
+import collections
+import contextlib
+import json
+import os
+import random
+import re
+import signal
+import socket
+import struct
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+SECONDS = float(os.environ.get("GLYD_SERVING_SOAK_S", "12"))
+SLOTS, QUEUE = 8, 24
+CLIENTS = 200
+WARM_S = min(SECONDS / 3, 60)  # allocators and caches have grown by then
+GROWTH_KB = 24 << 10  # of resident memory from then on, at most, whatever the time
+
+
+class Serve:
+    """``glyd serve`` on a port of its own."""
+
+    def __init__(self, glyd, model):
+        self.log = (glyd.folder / "log").open("wb")
+        args = ("serve", model, "--port", "0", "--slots", str(SLOTS), "--queue", str(QUEUE))
+        # one thread: several wait for each other, for long where other programs want the cores too
+        self.process = glyd.start(*args, stderr=self.log, env={"OMP_NUM_THREADS": "1"})
+        lines = self.process.stdout.readline() + self.process.stdout.readline()
+        self.url = re.search(rb"(http://\S+)/v1", lines)[1].decode()
+        self.port = int(self.url.rpartition(":")[2])
+
+    def resident_kb(self):
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+)", status)[1])
+
+    def n_descriptors(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def load(self):
+        text = httpx.get(f"{self.url}/metrics", timeout=30).text
+        return [
+            int(float(re.search(rf"^glyd_requests_{n} (\S+)", text, re.MULTILINE)[1])) for n in ("running", "waiting")
+        ]
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(30)
+        self.log.close()
+        return Path(self.log.name).read_text(encoding="utf-8", errors="replace")
+
+
+@pytest.fixture
+def serve(glyd, model_path):
+    one = Serve(glyd, model_path)
+    yield one
+    if one.process.poll() is None:
+        one.process.kill()
+        one.process.wait(30)
+
+
+async def ask(port, body, *, path="/v1/chat/completions", read=None):
+    """Send a request; return (status, body), or (0, b"") when `read` hung up."""
+    raw = json.dumps(body).encode()
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
+        writer.write(f"{head}Content-Length: {len(raw)}\r\n\r\n".encode() + raw)
+        await writer.drain()
+        if read is not None:
+            return await read(reader, writer)
+        answer = await reader.read()
+        status, _, rest = answer.partition(b"\r\n")
+        return int(status.split()[1]), rest.partition(b"\r\n\r\n")[2]
+    finally:
+        writer.transport.abort()
+
+
+def chat(rng, **more):
+    text = "word " * rng.randint(1, 20)
+    body = {"messages": [{"role": "user", "content": text}], "max_tokens": rng.randint(1, 24), "ignore_eos": True}
+    return {**body, **more}
+
+
+async def hang_up_early(reader, writer):
+    with contextlib.suppress(asyncio.TimeoutError):
+        await asyncio.wait_for(reader.read(100), random.random() / 2)
+    return 0, b""
+
+
+async def reset(reader, writer):
+    await asyncio.sleep(random.random() / 4)
+    linger = struct.pack("ii", 1, 0)
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+    return 0, b""
+
+
+async def read_slowly(reader, writer):
+    got = b""
+    while piece := await reader.read(300):
+        got += piece
+        await asyncio.sleep(0.02)
+    return int(got.split()[1]), got.partition(b"\r\n\r\n")[2]
+
+
+KINDS = {  # name → (share, statuses that may come)
+    "whole": (4, {200, 429}),
+    "stream": (4, {200, 429}),
+    "slow": (2, {200, 429}),
+    "gone": (3, {0}),
+    "reset": (2, {0}),
+    "several": (1, {200, 429}),
+    "schema": (1, {200, 429}),
+    "completion": (1, {200, 429}),
+    "too long": (2, {400}),
+    "broken": (1, {400}),
+}
+
+
+async def one_request(rng, port, kind):
+    if kind == "whole":
+        return await ask(port, chat(rng))
+    if kind == "stream":
+        return await ask(port, chat(rng, stream=True))
+    if kind == "slow":
+        return await ask(port, chat(rng, stream=True), read=read_slowly)
+    if kind == "gone":
+        return await ask(port, chat(rng, stream=rng.random() < 0.5, max_tokens=200), read=hang_up_early)
+    if kind == "reset":
+        return await ask(port, chat(rng, stream=rng.random() < 0.5, max_tokens=200), read=reset)
+    if kind == "several":
+        return await ask(port, chat(rng, n=3, stream=rng.random() < 0.5))
+    if kind == "schema":
+        form = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "boolean"}}}
+        return await ask(port, chat(rng, response_format=form, ignore_eos=False))
+    if kind == "completion":
+        return await ask(port, {"prompt": ["a", "b"], "max_tokens": 8, "logprobs": 2}, path="/v1/completions")
+    if kind == "too long":
+        return await ask(port, {"messages": [{"role": "user", "content": "long prompt " * 20_000}]})
+    return await ask(port, {"messages": "?"})
+
+
+async def client(port, number, end, seen, latencies):
+    rng = random.Random(number)
+    kinds = [k for k, (share, _) in KINDS.items() for _ in range(share)]
+    while time.monotonic() < end:
+        kind = rng.choice(kinds)
+        start = time.monotonic()
+        status, body = await one_request(rng, port, kind)
+        seen[kind, status] += 1
+        if status == 200:
+            latencies.append(time.monotonic() - start)
+            assert b"error" not in body or b"data:" not in body, body[-300:]
+        await asyncio.sleep(rng.random() * (2.0 if status == 429 else 0.2))
+
+
+async def storm(serve, seconds):
+    seen, latencies, memory = collections.Counter(), [], []
+    end = time.monotonic() + seconds
+    warm = time.monotonic() + WARM_S
+
+    async def watch():
+        while time.monotonic() < end:
+            await asyncio.sleep(0.5)
+            if time.monotonic() > warm:
+                memory.append(serve.resident_kb())
+
+    await asyncio.gather(watch(), *(client(serve.port, i, end, seen, latencies) for i in range(CLIENTS)))
+    return seen, sorted(latencies), memory
+
+
+def test_a_storm_of_clients(serve, wait_for):
+    httpx.post(f"{serve.url}/v1/chat/completions", json={"messages": [{"role": "user", "content": "hi"}]}, timeout=60)
+    n_before = serve.n_descriptors()
+    seen, latencies, memory = asyncio.run(storm(serve, SECONDS))
+    wait_for(lambda: serve.load() == [0, 0], 10)  # no stuck slot
+    for kind, (_, allowed) in KINDS.items():
+        statuses = {status for k, status in seen if k == kind}
+        assert statuses <= allowed, (kind, seen)
+    n_answered = sum(n for (_, status), n in seen.items() if status == 200)
+    n_refused = sum(n for (_, status), n in seen.items() if status == 429)
+    assert n_answered > 20
+    assert n_refused > 0  # more clients than slots and queue hold
+    tenth = max(len(memory) // 10, 1)
+    before, after = (sorted(part)[len(part) // 2] for part in (memory[:tenth], memory[-tenth:]))
+    wait_for(lambda: serve.n_descriptors() <= n_before + 4, 40)
+    answer = httpx.post(
+        f"{serve.url}/v1/chat/completions", json={"messages": [{"role": "user", "content": "hi"}]}, timeout=60
+    )
+    assert answer.status_code == 200
+    text = (
+        f"{SECONDS:.0f} s, {CLIENTS} clients: {sum(seen.values())} requests, {n_answered} answered, "
+        f"{n_refused} told to come again; median {latencies[len(latencies) // 2]:.2f} s, "
+        f"99% {latencies[int(len(latencies) * 0.99)]:.2f} s; resident {before >> 10} → {after >> 10} MiB"
+    )
+    print(text, dict(seen))
+    assert after - before < GROWTH_KB, text
+    log = serve.stop()
+    assert "Traceback" not in log, log[-2000:]
+
+
+def test_order_is_fair(serve):
+    """Who comes first is served first: each of a queue has its first token before those that came later."""
+    firsts = {}
+
+    async def late(number):
+        await asyncio.sleep(0.15 * number)
+
+        async def read(reader, writer):
+            await reader.readuntil(b"data: ")
+            firsts[number] = time.monotonic()
+            await reader.read()
+            return 200, b""
+
+        rng = random.Random(number)
+        return await ask(serve.port, chat(rng, stream=True, max_tokens=60), read=read)
+
+    async def all_of_them():
+        return await asyncio.gather(*(late(i) for i in range(SLOTS + 12)))
+
+    asyncio.run(all_of_them())
+    order = sorted(firsts, key=firsts.__getitem__)
+    # slots that fall free in one step are filled in one step: neighbours may change places
+    assert all(abs(place - number) <= SLOTS for place, number in enumerate(order)), order
+    assert order[:SLOTS] == sorted(order[:SLOTS]) or set(order[:SLOTS]) == set(range(SLOTS)), order
+
+
+def test_the_queue_is_bounded(serve):
+    """More than slots and queue hold is told so at once, and no sooner."""
+
+    async def flood():
+        body = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 40, "ignore_eos": True}
+        return await asyncio.gather(*(ask(serve.port, body) for _ in range(SLOTS + QUEUE + 30)))
+
+    statuses = [status for status, _ in asyncio.run(flood())]
+    assert statuses.count(200) >= SLOTS + QUEUE
+    assert statuses.count(429) > 0
+    assert set(statuses) == {200, 429}
