@@ -84,3 +84,16 @@ def test_logprobs_are_those_of_the_model():
     assert step.logprob == pytest.approx(expected[0])
     assert [t for t, _ in step.top] == [2, 1]
     assert [p for _, p in step.top] == pytest.approx([expected[2], expected[1]])
+
+
+def test_steps_are_padded_by_an_eighth_at_most():
+    from glyd_cli.serving.steps import padded
+
+    assert padded(1, 1, 10**6) == (1, 256)
+    assert padded(3, 257, 10**6) == (4, 512)
+    assert padded(128, 40_000, 50_000) == (128, 40_960)
+    assert padded(5, 49_999, 50_000) == (8, 50_000)
+    for n in range(2048, 100_000, 997):
+        rows, cached = padded(9, n, 10**9)
+        assert rows == 16
+        assert n <= cached <= n * 9 / 8

@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import threading
 from typing import TYPE_CHECKING, Any
 
 import llguidance
@@ -49,7 +51,26 @@ class Grammars:
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, n_vocabulary: int) -> None:
-        self._tokens = llguidance.hf.from_tokenizer(tokenizer, n_vocab=max(n_vocabulary, len(tokenizer)))
+        self._tokenizer = tokenizer
+        self._n_vocabulary = n_vocabulary
+        self._known: llguidance.LLTokenizer | None = None
+        self._lock = threading.Lock()
+
+    def prepare(self) -> None:
+        """Read the vocabulary, which takes a second for a large one, before a request has to wait for it."""
+        with contextlib.suppress(GrammarError):  # said to those who ask for a grammar
+            self._tokens()
+
+    def _tokens(self) -> llguidance.LLTokenizer:
+        """Return the vocabulary as llguidance has it."""
+        with self._lock:
+            if self._known is None:
+                n = max(self._n_vocabulary, len(self._tokenizer))
+                try:
+                    self._known = llguidance.hf.from_tokenizer(self._tokenizer, n_vocab=n)
+                except ValueError as error:
+                    raise GrammarError(f"the tokenizer of this model cannot follow schemas: {error}") from error
+            return self._known
 
     def matcher(self, grammar: str) -> Matcher:
         """Return the state of a new answer.
@@ -57,12 +78,13 @@ class Grammars:
         Raises
         ------
         GrammarError
-            llguidance refuses the grammar.
+            llguidance refuses the grammar, or cannot read this tokenizer.
         """
-        inner = llguidance.LLMatcher(self._tokens, grammar, log_level=0)
+        tokens = self._tokens()
+        inner = llguidance.LLMatcher(tokens, grammar, log_level=0)
         if inner.is_error():
             raise GrammarError(f"unsupported grammar: {inner.get_error()}")
-        return Matcher(inner, self._tokens.vocab_size)
+        return Matcher(inner, tokens.vocab_size)
 
 
 class Matcher:

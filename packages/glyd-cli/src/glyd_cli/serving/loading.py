@@ -16,7 +16,12 @@ import glyd_gpu
 from glyd_cli import machine
 from glyd_cli.errors import FileError, UsageError, file_error
 from glyd_cli.report import size_text
-from glyd_cli.serving.transformers_engine import TransformersEngine, describe_model, kv_bytes_a_token
+from glyd_cli.serving.transformers_engine import (
+    TransformersEngine,
+    describe_model,
+    kv_bytes_a_token,
+    kv_room,
+)
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -285,14 +290,13 @@ def make_engine(options: ServeOptions, model: Any, tokenizer: PreTrainedTokenize
     info = describe_model(model, name, context=options.context or _CONTEXT_MAX, layout=layout)
     if options.context is not None and options.context > info.context:
         raise UsageError(_longer_than_model(options.context, info.context))
-    device = model.device
-    each = max(kv_bytes_a_token(model), 1)
-    free = free_nbytes(device)
-    share = _KV_SHARE[device.type]
-    room = options.slots * info.context if free is None else int(free * share / each)
+    free = free_nbytes(model.device)
+    left = options.slots * info.context * kv_bytes_a_token(model) if free is None else free
+    left = int(left * _KV_SHARE[model.device.type])
+    room = kv_room(model, left)
     wanted = options.context or _CONTEXT_MIN
     if room < wanted:
-        raise UsageError(_too_long(wanted, wanted * each, room * each, room))
+        raise UsageError(_too_long(wanted, wanted * kv_bytes_a_token(model), left, room))
     if options.context is None and room < info.context:
         info = describe_model(model, name, context=room, layout=info.layout)
     tokens = min(room, options.slots * info.context)

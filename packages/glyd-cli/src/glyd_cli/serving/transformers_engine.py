@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import math
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,8 @@ from glyd_cli.serving.engine import (
     TokenStep,
 )
 from glyd_cli.serving.grammar import Grammars
-from glyd_cli.serving.sampling import Draw, draw
+from glyd_cli.serving.sampling import Draw
+from glyd_cli.serving.steps import Steps
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -45,18 +46,17 @@ _PAGE = 64  # tokens; small, since most chats are short
 _STEP_TOKENS = {"cpu": 256, "cuda": 4096}  # of prompts a step: what a running answer waits for at most
 
 
-class _Picker(ContinuousBatchingLogitsProcessor):
-    """Stands where transformers expects a logits processor, and chooses the tokens itself.
+class _Noted(ContinuousBatchingLogitsProcessor):
+    """Stands where transformers expects a logits processor, and notes which requests get a token.
 
-    What it returns leaves one token possible in each row, so the argmax that
-    follows takes it.
+    `Steps` draws the tokens.
     """
 
     supported_kwargs: dict[str, type] = {"draw": Draw}  # noqa: RUF012 - the base class declares it so
     ignored_kwargs = ()
 
     def __init__(self) -> None:
-        self._draws: list[Draw | None] = []
+        self.draws: list[Draw | None] = []
 
     def fill_defaults(self, int32_tensor: torch.Tensor) -> None:
         """Nothing of ours is in the tensor."""
@@ -64,18 +64,12 @@ class _Picker(ContinuousBatchingLogitsProcessor):
 
     def prepare_tensor_args(self, requests_with_new_token: list[Any]) -> torch.Tensor:
         """Note which request each row of the coming logits belongs to."""
-        self._draws = [r.state.logit_processor_kwargs.get("draw") for r in requests_with_new_token]
-        return torch.zeros(len(self._draws), dtype=torch.int32)
+        self.draws = [r.state.logit_processor_kwargs.get("draw") for r in requests_with_new_token]
+        return torch.zeros(len(self.draws), dtype=torch.int32)
 
     def __call__(self, scores: torch.Tensor, tensor_arg: torch.Tensor) -> torch.Tensor:  # noqa: ARG002
-        """Return [rows, vocabulary] scores in which only the chosen tokens are finite."""
-        rows = [row for row, d in enumerate(self._draws) if d is not None and row < scores.shape[0]]
-        if not rows:  # a warm-up of transformers' own
-            return scores
-        tokens = draw(scores[rows].float(), [d for d in self._draws if d is not None])
-        chosen = torch.full_like(scores, -math.inf)
-        chosen[rows, tokens] = 0.0
-        return chosen
+        """Leave the scores as they are."""
+        return scores
 
 
 class TransformersEngine:
@@ -95,6 +89,8 @@ class TransformersEngine:
         Most requests that wait beside them.
     kv_tokens
         Room of the KV cache in tokens; None: `n_slots` full windows.
+    graphs
+        Capture steps in CUDA graphs; None: on CUDA.
     """
 
     def __init__(
@@ -106,8 +102,10 @@ class TransformersEngine:
         n_slots: int = 8,
         n_queue: int = 256,
         kv_tokens: int | None = None,
+        graphs: bool | None = None,
     ) -> None:
         self.info = info
+        self._graphs = model.device.type == "cuda" if graphs is None else graphs
         self.tokenizer: Tokenizer = tokenizer._tokenizer  # noqa: SLF001 - the fast tokenizer inside
         self._model = model
         self._n_slots = n_slots
@@ -124,21 +122,33 @@ class TransformersEngine:
             do_sample=False, eos_token_id=-1, pad_token_id=0, max_new_tokens=self.info.context, use_cache=True
         )
         device = self._model.device.type
+        # transformers has two names for the tokens of a page
+        page = "page_size" if hasattr(ContinuousBatchingConfig, "page_size") else "block_size"
         config = ContinuousBatchingConfig(
-            page_size=_PAGE,
+            **{page: _PAGE},
             num_blocks=-(-self._kv_tokens // _PAGE) + self._n_slots,
             max_batch_tokens=max(_STEP_TOKENS.get(device, 256), self._n_slots),
             max_requests_per_batch=self._n_slots,
-            use_cuda_graph=False,  # tokens are chosen on the host's orders
+            use_cuda_graph=False,  # `Steps` captures what can be captured
             use_async_batching=False,
             per_request_processors=True,
         )
         manager = self._model.init_continuous_batching(generation_config=generation, continuous_batching_config=config)
-        processors = ContinuousBatchingLogitsProcessorList(LogitsProcessorList([_Picker()]))
+        noted = _Noted()
+        processors = ContinuousBatchingLogitsProcessorList(LogitsProcessorList([noted]))
         processors.tensors_required = 1
         manager.logit_processor = processors
+        make_processor = manager._create_batch_processor  # noqa: SLF001 - made in the engine's thread
+
+        def with_steps() -> Any:
+            made = make_processor()
+            Steps(made.model_runner, lambda: noted.draws, graphs=self._graphs)
+            return made
+
+        manager._create_batch_processor = with_steps  # noqa: SLF001
         manager.start()
         self._manager = manager
+        threading.Thread(target=self._grammars.prepare, name="glyd-grammars", daemon=True).start()
 
     def stop(self) -> None:
         """End the generation thread; running requests fail."""
@@ -197,13 +207,30 @@ class TransformersEngine:
                 manager.output_router.result_handlers.pop(name, None)
 
 
+def kv_room(model: PreTrainedModel, nbytes: int) -> int:
+    """Return how many tokens of KV cache an amount of memory holds, with what transformers allocates beside it.
+
+    Its attention mask has a row for every token of a step and a column for every token of the cache and
+    the step, in the model's type, for every kind of attention; some attentions do without.
+    """
+    config = model.config.get_text_config()
+    n_kinds = len(set(getattr(config, "layer_types", None) or ["full"]))
+    n_step = _STEP_TOKENS.get(model.device.type, 256)
+    width = n_kinds * n_step * _element_nbytes(model)
+    return max(nbytes - width * n_step, 0) // (kv_bytes_a_token(model) + width)
+
+
+def _element_nbytes(model: PreTrainedModel) -> int:
+    return int(torch.empty((), dtype=model.dtype).element_size())
+
+
 def kv_bytes_a_token(model: PreTrainedModel) -> int:
     """Return the bytes that the KV cache takes for one token of all layers."""
     config = model.config.get_text_config()
     heads = int(getattr(config, "num_key_value_heads", None) or config.num_attention_heads)
     size = int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
     n_values = 2 * int(config.num_hidden_layers) * heads * size
-    return n_values * int(torch.empty((), dtype=model.dtype).element_size())
+    return n_values * _element_nbytes(model)
 
 
 def describe_model(model: PreTrainedModel, name: str, *, context: int | None = None, layout: str = "bf16") -> ModelInfo:

@@ -1,0 +1,149 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""Tokens a second of the engine behind ``glyd serve``, as bf16 and packed, on the same weights in one process.
+
+python bench_serving.py CONFIG [--layouts bf16,mma12,tiered] [--concurrent 1,8,32,128] [--prompt 128] [--new 64]
+
+CONFIG is a directory with a config.json: the weights are drawn at random where they run. All requests of a
+row start at once; a row is the tokens made, over the time until the last one. ``first`` is the median time to
+the first token of a request.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import json
+import random
+import statistics
+import time
+import traceback
+
+import torch
+import transformers
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+from glyd_cli.serve import ServeOptions
+from glyd_cli.serving.engine import Sampling
+from glyd_cli.serving.loading import make_engine
+from glyd_gpu._merge import merge_modules
+from glyd_gpu._pack_live import pack_modules
+from glyd_gpu._random_weights import random_model
+
+START = time.perf_counter()
+
+
+def say(*words):
+    """Print with the time since the start, at once."""
+    print(f"[{time.perf_counter() - START:6.1f}]", *words, flush=True)
+
+
+def tokenizer_for(_config):
+    """Return any tokenizer: requests are token ids."""
+    words = {f"w{i}": i for i in range(256)}
+    inner = Tokenizer(models.WordLevel(words, unk_token="w0"))
+    inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=inner, unk_token="w0", eos_token="w1")
+
+
+async def one(engine, prompt, n_new):
+    """Return time to the first token, and the tokens."""
+    start, first, tokens = time.perf_counter(), 0.0, []
+    async for step in engine.generate(prompt, Sampling(max_tokens=n_new, temperature=0.0, ignore_eos=True)):
+        first = first or time.perf_counter() - start
+        tokens.append(step.token)
+    return first, tokens
+
+
+async def row(engine, n, n_prompt, n_new):
+    """Run ``n`` requests at once."""
+    rng = random.Random(n)
+    prompts = [[rng.randrange(2, 100_000) for _ in range(n_prompt)] for _ in range(n)]
+    start = time.perf_counter()
+    done = await asyncio.gather(*(one(engine, p, n_new) for p in prompts))
+    seconds = time.perf_counter() - start
+    n_made = sum(len(tokens) for _, tokens in done)
+    return n_made / seconds, statistics.median(first for first, _ in done)
+
+
+async def same_twice(engine, n_prompt, n_new):
+    """Say whether a request gets the same tokens from steps that run and from steps that are replayed.
+
+    It is shorter than a page of the cache: pages that are found again would be other computations.
+    """
+    prompt = [random.Random(0).randrange(2, 100_000) for _ in range(n_prompt)]
+    first = (await one(engine, prompt, n_new))[1]
+    return first == (await one(engine, prompt, n_new))[1]
+
+
+def measure(model, options, arguments, name):
+    """Print the rows of one form of the weights; return tokens a second by concurrency."""
+    engine = make_engine(options, model, tokenizer_for(model.config))
+    if arguments.eager:
+        engine._graphs = False
+    engine.start()
+    info = engine.info
+    say(f"{name}: weights {info.weight_nbytes / 1e9:.2f} GB, window {info.context}, KV {engine._kv_tokens} tokens")
+    speeds = {}
+    try:
+        say(f"{name}: same tokens twice: {asyncio.run(same_twice(engine, 30, 24))}")
+        for n in arguments.concurrent:
+            asyncio.run(row(engine, n, arguments.prompt, 6))  # graphs and allocators
+            speeds[n], first = asyncio.run(row(engine, n, arguments.prompt, arguments.new))
+            say(f"{name}: {n} at once: {speeds[n]:.1f} tokens/s, first {1000 * first:.0f} ms")
+    finally:
+        engine.stop()
+    if torch.cuda.is_available():
+        say(f"{name}: peak {torch.cuda.max_memory_allocated() / 1e9:.1f} GB")
+    return speeds
+
+
+def numbers(text):
+    """Return comma-separated numbers."""
+    return [int(n) for n in text.split(",")]
+
+
+def main():
+    """Measure what the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("config")
+    parser.add_argument("--layouts", default="bf16,mma12")
+    parser.add_argument("--concurrent", type=numbers, default=[1, 8, 32, 128])
+    parser.add_argument("--prompt", type=int, default=128)
+    parser.add_argument("--new", type=int, default=64)
+    parser.add_argument("--context", type=int, default=2048)
+    parser.add_argument("--eager", action="store_true", help="no CUDA graphs")
+    parser.add_argument("--json", metavar="FILE")
+    arguments = parser.parse_args()
+    torch.set_grad_enabled(False)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    config = transformers.AutoConfig.from_pretrained(arguments.config)
+    options = ServeOptions(model=arguments.config, slots=max(arguments.concurrent), context=arguments.context)
+    results = {}
+    for layout in arguments.layouts.split(","):
+        try:
+            model = random_model(config, device)
+            if layout != "bf16":
+                packed = pack_modules(model, layout)
+                if device.type == "cuda":
+                    merge_modules(model)
+                say(f"{layout}: {packed.n_matrices} matrices packed in {packed.seconds:.1f} s, wrong {packed.wrong}")
+            results[layout] = measure(model, options, arguments, layout)
+        except Exception:
+            traceback.print_exc()
+        model = None
+        gc.collect()
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
+    base = results.get("bf16", {})
+    for layout, speeds in results.items():
+        say(layout, {n: f"{v:.1f}" + (f" ({v / base[n]:.2f}x)" if n in base else "") for n, v in speeds.items()})
+    if arguments.json:
+        with open(arguments.json, "w", encoding="utf-8") as file:
+            json.dump(results, file)
+
+
+if __name__ == "__main__":
+    main()
