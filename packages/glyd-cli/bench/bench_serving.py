@@ -80,8 +80,6 @@ async def same_twice(engine, n_prompt, n_new):
 def measure(model, options, arguments, name):
     """Print the rows of one form of the weights; return tokens a second by concurrency."""
     engine = make_engine(options, model, tokenizer_for(model.config))
-    if arguments.eager:
-        engine._graphs = False
     engine.start()
     info = engine.info
     say(f"{name}: weights {info.weight_nbytes / 1e9:.2f} GB, window {info.context}, KV {engine._kv_tokens} tokens")
@@ -113,13 +111,14 @@ def main():
     parser.add_argument("--prompt", type=int, default=128)
     parser.add_argument("--new", type=int, default=64)
     parser.add_argument("--context", type=int, default=2048)
-    parser.add_argument("--eager", action="store_true", help="no CUDA graphs")
+    parser.add_argument("--graphs", action="store_true", help="CUDA graphs")
     parser.add_argument("--json", metavar="FILE")
     arguments = parser.parse_args()
     torch.set_grad_enabled(False)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     config = transformers.AutoConfig.from_pretrained(arguments.config)
     options = ServeOptions(model=arguments.config, slots=max(arguments.concurrent), context=arguments.context)
+    options.graphs = arguments.graphs
     results = {}
     for layout in arguments.layouts.split(","):
         try:

@@ -223,6 +223,26 @@ def test_clients_that_go_away_free_their_place(idle_after, stream, how, wait_for
     assert time.monotonic() - start < 4
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_clients_that_go_away_while_they_wait(idle_after, stream, wait_for):
+    """Streams in the queue kept their place until their first token, whether anybody waited for it or not."""
+    server = idle_after
+    stay = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(4)]
+    for connection in stay:
+        long_request(server, connection, stream=True)
+    wait_for(lambda: server.engine.load().n_running == 4, 10)
+    queue = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(6)]
+    for connection in queue:
+        long_request(server, connection, stream=stream)
+    wait_for(lambda: server.engine.load().n_waiting == 6, 10)
+    with server.engine._manager.pause():  # no token frees a place meanwhile
+        for connection in queue:
+            connection.close()
+        wait_for(lambda: server.engine.load().n_waiting == 0, 4)
+    for connection in stay:
+        connection.close()
+
+
 def test_a_flood_is_answered_in_part(idle_after):
     """More than slots and queue hold: the rest is told to come again, at once."""
     server = idle_after

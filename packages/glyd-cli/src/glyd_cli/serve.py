@@ -57,6 +57,7 @@ class ServeOptions:
     layout: Literal["auto", "tiered", "mma12"] = "auto"
     exact: bool = False
     verify: bool = False
+    graphs: bool = False
     device: str | None = None
     name: str | None = None
     revision: str | None = None
@@ -100,6 +101,7 @@ def build_serve_parser() -> argparse.ArgumentParser:
     add("--layout", choices=("auto", "tiered", "mma12"))
     add("--exact", action="store_true", default=None)
     add("--verify", action="store_true", default=None)
+    add("--graphs", action="store_true", default=None)
     add("--device", metavar="NAME")
     add("--name", metavar="ID")
     add("--revision", metavar="REV")
@@ -254,6 +256,7 @@ glyd serve MODEL    an OpenAI API for other programs
       --layout NAME      auto, tiered (smallest) or mma12 (fastest)
       --exact            logits with the very bits of the bf16 model
       --verify           check every byte of a packed directory first
+      --graphs           on a GPU, capture the steps of answers (CUDA graphs)
       --device NAME      cpu, cuda, cuda:1 …
       --name ID          id of the model in the API
       --revision REV     of a model on the hub

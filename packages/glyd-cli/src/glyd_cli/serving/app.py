@@ -152,7 +152,8 @@ def _add_answers(app: FastAPI, engine: Engine, tokenizer: PreTrainedTokenizerFas
     async def answer(request: Request, job: ChatCompletion | Completion, endpoint: str, *, stream: bool) -> Response:
         try:
             if stream:
-                return await server_sent_events(metrics.watched(job, endpoint))
+                # nobody else looks whether the client is still there until there is something to send
+                return await unless_gone(request, server_sent_events(metrics.watched(job, endpoint)))
             start = time.monotonic()
             try:
                 return JSONResponse(await unless_gone(request, job.whole()))

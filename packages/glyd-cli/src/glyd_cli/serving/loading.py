@@ -300,4 +300,5 @@ def make_engine(options: ServeOptions, model: Any, tokenizer: PreTrainedTokenize
     if options.context is None and room < info.context:
         info = describe_model(model, name, context=room, layout=info.layout)
     tokens = min(room, options.slots * info.context)
-    return TransformersEngine(model, tokenizer, info, n_slots=options.slots, n_queue=options.queue, kv_tokens=tokens)
+    sizes = {"n_slots": options.slots, "n_queue": options.queue, "kv_tokens": tokens}
+    return TransformersEngine(model, tokenizer, info, **sizes, graphs=options.graphs)

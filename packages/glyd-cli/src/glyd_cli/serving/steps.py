@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from glyd_cli.serving.sampling import Draw
 
 _KV_LEAST = 256  # tokens that the cache's part of a step is padded to
+_ROW_UNIT = 16  # that prompts are padded to
 _MOST_GRAPHS = 64
 
 
@@ -63,9 +64,10 @@ class Steps:
         self._graphs: OrderedDict[tuple[Any, ...], tuple[Any, torch.Tensor]] = OrderedDict()
         self._seen: set[tuple[Any, ...]] = set()
         self._pool = torch.cuda.graph_pool_handle() if graphs else None
-        if graphs:
-            runner.pad_inputs = True  # shapes come again only when they are padded
-            runner.maybe_pad_inputs = self._pad
+        # shapes come again only when they are padded: for graphs, and on the CPU for oneDNN, which keeps code and
+        # memory for each of the last thousand shapes (200 MiB in 1,500 requests to a model of 0.3 MB)
+        runner.pad_inputs = True
+        runner.maybe_pad_inputs = self._pad
         runner._forward_process_and_sample = self.step  # noqa: SLF001 - no public place for it
 
     def _pad(self, n_rows: int, n_cached: int, decode_fast_path: bool) -> tuple[int, int]:
@@ -73,10 +75,10 @@ class Steps:
         if decode_fast_path:
             return n_rows, 0
         cache, most = self._runner.cache, self._runner.cb_config.max_requests_per_batch
-        if n_rows > most:  # prompts
-            return n_rows, n_cached
         most_cached = getattr(cache, "max_tokens_read", None) or cache.num_pages
         rows, cached = padded(n_rows, n_cached, most_cached)
+        if n_rows > most:  # prompts
+            rows = -(-n_rows // _ROW_UNIT) * _ROW_UNIT
         return min(rows, cache.max_batch_tokens), cached
 
     def step(

@@ -10,7 +10,9 @@ log-probabilities, penalties and grammars work for each request on its own.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
+import queue
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -90,7 +92,7 @@ class TransformersEngine:
     kv_tokens
         Room of the KV cache in tokens; None: `n_slots` full windows.
     graphs
-        Capture steps in CUDA graphs; None: on CUDA.
+        On CUDA, capture steps in CUDA graphs.
     """
 
     def __init__(
@@ -102,10 +104,10 @@ class TransformersEngine:
         n_slots: int = 8,
         n_queue: int = 256,
         kv_tokens: int | None = None,
-        graphs: bool | None = None,
+        graphs: bool = False,
     ) -> None:
         self.info = info
-        self._graphs = model.device.type == "cuda" if graphs is None else graphs
+        self._graphs = graphs and model.device.type == "cuda"
         self.tokenizer: Tokenizer = tokenizer._tokenizer  # noqa: SLF001 - the fast tokenizer inside
         self._model = model
         self._n_slots = n_slots
@@ -205,6 +207,10 @@ class TransformersEngine:
             if not finished:
                 manager.cancel_request(name)
                 manager.output_router.result_handlers.pop(name, None)
+            # what came after a handler was taken away: nobody will fetch it
+            with contextlib.suppress(queue.Empty):
+                while True:
+                    manager.output_router.output_queue.get_nowait()
 
 
 def kv_room(model: PreTrainedModel, nbytes: int) -> int:
