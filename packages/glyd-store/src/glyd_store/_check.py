@@ -290,12 +290,13 @@ class Checker:
 
     def _decode(self, index: Index) -> None:
         core = self._core
+        core.bases.clear()  # what counts is what the files give
         for number, size in index.pages("SELECT id, size FROM content WHERE id > ? ORDER BY id"):
             row = content_by_number(core, number)
             if row.key in self._bad or row.kind == "missing":
                 continue
             try:
-                read_content(core, row, lambda _: None)
+                read_content(core, row, None, thorough=True)
             except IntegrityError as error:
                 if (error.key or row.key) not in self._bad:
                     self._add(row.key, str(error), self._dependents(index, "c.id = ?", number), REPUT)
@@ -317,7 +318,7 @@ def _state(index: Index, skipped: set[int | None]) -> dict[tuple[str, Any], tupl
     """Return what an index says of living objects, without what some entries say."""
     out: dict[tuple[str, Any], tuple[Any, ...]] = {}
     for number, *rest, seq, content_seq in index.rows(
-        "SELECT o.id, o.name, o.time, o.tags, c.sha256, c.size, c.kind, c.stream, c.offset, c.nbytes, c.base, o.seq,"
+        "SELECT o.id, o.name, o.time, o.tags, c.sha256, c.size, c.kind, c.stream, c.offset, c.nbytes, c.base, c.xxh, o.seq,"
         " c.seq FROM object o LEFT JOIN content c ON c.id = o.content WHERE o.deleted IS NULL"
     ):
         if seq not in skipped and content_seq not in skipped:

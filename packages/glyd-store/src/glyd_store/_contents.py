@@ -4,21 +4,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 import glyd
-from glyd_store._entry import entry_key, stream_key
+from glyd_store._cache import IN_MEMORY_NBYTES
+from glyd_store._entry import Content, Place, entry_key, stream_key
 from glyd_store._errors import IntegrityError
-from glyd_store._frames import check_content, copy_content
+from glyd_store._frames import copy_content, verify
 from glyd_store._hashing import PIECE_NBYTES, Hasher, file_pieces
 from glyd_store._journal import read_entry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import BinaryIO
 
     from glyd_store._core import Core
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 DECODES_MAX = 5
 """Frames that are decoded for one content, at most."""
 
-_SPOOL_MEMORY_NBYTES = 64 << 20
+_UNSIGNED = (1 << 64) - 1
 _BASE_PIECE_NBYTES = 16 << 20
+_WRITTEN_NBYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class Row:
     base: bytes | None
     family: str | None
     member: int | None
+    check: bytes | None
 
     @property
     def key(self) -> str:
@@ -52,7 +54,7 @@ class Row:
         return stream_key(self.stream) if self.stream is not None else entry_key(self.seq)
 
 
-_SELECT = "SELECT id, sha256, size, seq, kind, stream, offset, nbytes, base, family, member FROM content"
+_SELECT = "SELECT id, sha256, size, seq, kind, stream, offset, nbytes, base, family, member, xxh FROM content"
 
 
 def find_content(core: Core, sha256: bytes) -> Row | None:
@@ -64,6 +66,13 @@ def find_content(core: Core, sha256: bytes) -> Row | None:
 def content_by_number(core: Core, number: int) -> Row:
     """Return the content with a number of the index."""
     return Row(*core.index.row(f"{_SELECT} WHERE id = ?", number))
+
+
+def restated(core: Core, row: Row, at: Place, base: bytes | None) -> Content:
+    """Return what an entry says of a content that is now at another place."""
+    values = core.index.rows("SELECT value FROM fingerprint WHERE content = ? ORDER BY value", row.number)
+    fingerprints = tuple(value & _UNSIGNED for (value,) in values)
+    return Content(row.sha256, row.size, at, base, row.family or "", row.member or 0, fingerprints, row.check)
 
 
 def chain_of(core: Core, row: Row) -> list[Row]:
@@ -188,23 +197,43 @@ def open_base(core: Core, row: Row, stack: ExitStack, threads: int = 0) -> glyd.
 
     What a base is, its frame says and the codec checks before anything is decoded.
     """
+    chain = chain_of(core, row)
+    return None if len(chain) == 1 else _decode_chain(core, chain[1:], stack, threads)
+
+
+def open_as_base(core: Core, row: Row, stack: ExitStack, threads: int = 0) -> glyd.Base:
+    """Return a whole content, decoded, to be a base."""
+    return _decode_chain(core, chain_of(core, row), stack, threads)
+
+
+def _decode_chain(core: Core, chain: list[Row], stack: ExitStack, threads: int) -> glyd.Base:
+    """Return the first of a content and its bases as a base, in memory or in a temporary file when it is large."""
+    base: glyd.Base | None = None
+    missing = chain
+    for i, link in enumerate(chain):
+        base = core.bases.get(link.sha256)
+        if base is not None:
+            missing = chain[:i]
+            break
     with ExitStack() as mine:
-        base: glyd.Base | None = None
-        for link in reversed(chain_of(core, row)[1:]):
+        for link in reversed(missing):
             with ExitStack() as parts:
                 file = parts.enter_context(own_file(core, link))
-                base = decode_base(file, link, base, parts, threads)
+                base = _decode_base(core, file, link, base, parts, threads)
                 mine.close()  # the base of the base has done its work
                 mine.push(parts.pop_all())
         stack.push(mine.pop_all())
+    assert base is not None  # noqa: S101 - a chain has a link
+    return base
+
+
+def _decode_base(
+    core: Core, file: BinaryIO, row: Row, below: glyd.Base | None, stack: ExitStack, threads: int
+) -> glyd.Base:
+    if row.size <= IN_MEMORY_NBYTES:
+        base = glyd.Base(glyd.decompress(file.read(), base=below, max_size=row.size, threads=threads))
+        core.bases.put(row.sha256, base)
         return base
-
-
-def decode_base(file: BinaryIO, row: Row, below: glyd.Base | None, stack: ExitStack, threads: int) -> glyd.Base:
-    """Return a whole content as a base, in memory or in a temporary file when it is large."""
-    if row.size <= _SPOOL_MEMORY_NBYTES:
-        data = glyd.decompress(file.read(), base=below, max_size=row.size, threads=threads)
-        return stack.enter_context(glyd.Base(data))
     import tempfile  # noqa: PLC0415 - costs 10 ms
 
     spool = stack.enter_context(tempfile.TemporaryFile())
@@ -216,7 +245,9 @@ def decode_base(file: BinaryIO, row: Row, below: glyd.Base | None, stack: ExitSt
     return stack.enter_context(glyd.Base(spool))
 
 
-def read_content(core: Core, row: Row, write: Callable[[memoryview], object], threads: int = 0) -> None:
+def read_content(
+    core: Core, row: Row, write: Callable[[memoryview], object] | None, threads: int = 0, *, thorough: bool = False
+) -> None:
     """Give a whole content to a function, piece by piece, and raise unless it is what its hash says.
 
     Parameters
@@ -226,46 +257,81 @@ def read_content(core: Core, row: Row, write: Callable[[memoryview], object], th
     row
         The content.
     write
-        Takes the pieces, which are only valid during the call.
+        Takes the pieces, which are only valid during the call; None: the content is only checked.
     threads
         As for `glyd.open`.
+    thorough
+        Check its SHA-256 in any case.
 
     Raises
     ------
     IntegrityError
-        When it cannot be read or is not what it should be; the message names the file.
+        When it cannot be read or is not what it should be; the message names the file. Of
+        contents that fit into memory nothing is written then.
     """
-    try:
-        with ExitStack() as stack:
-            file = cast("BinaryIO", _open_raw(core, row, stack, threads))
-            copy_content(file, write, row.size, row.sha256, f"the content in {row.key}", threads)
-    except (glyd.FormatError, glyd.WrongBaseError, glyd.LimitError) as error:
-        raise _blame(core, row, str(error)) from error
-    except IntegrityError as error:
-        if error.advice:
-            raise
-        raise _blame(core, row, str(error)) from None
+    with _blaming(core, row):
+        if row.kind == "member" or row.size > IN_MEMORY_NBYTES:
+            with ExitStack() as stack:
+                file = cast("BinaryIO", _open_raw(core, row, stack, threads))
+                copy_content(file, write, row, f"the content in {row.key}", threads, thorough=thorough)
+        elif _is_base(core, row):
+            data = _decode_whole(core, row, threads, thorough=thorough)
+            if write is not None:
+                _write_pieces(memoryview(data), write)
+        else:
+            with ExitStack() as stack:
+                base = open_base(core, row, stack, threads)
+                with own_file(core, row) as file:
+                    frame = file.read()
+                out = stack.enter_context(core.scratch.lend(row.size))
+                n = glyd.decompress_into(frame, out, base=base, threads=threads)
+                verify(out[:n], row, f"the content in {row.key}", threads, thorough=thorough)
+                if write is not None:
+                    _write_pieces(out, write)
 
 
 def get_content(core: Core, row: Row, threads: int = 0) -> bytes:
     """Return a whole content, and raise as `read_content` does."""
-    if row.kind == "member" or row.size > _SPOOL_MEMORY_NBYTES:
+    if row.kind == "member" or row.size > IN_MEMORY_NBYTES:
         out = bytearray()
         read_content(core, row, out.extend, threads)
         return bytes(out)
+    with _blaming(core, row):
+        return _decode_whole(core, row, threads)
+
+
+def _decode_whole(core: Core, row: Row, threads: int, *, thorough: bool = False) -> bytes:
+    """Return a content that fits into memory; what is a base of others is kept for them."""
+    with ExitStack() as stack:
+        base = open_base(core, row, stack, threads)
+        with own_file(core, row) as file:
+            data = glyd.decompress(file.read(), base=base, max_size=row.size, threads=threads)
+    verify(data, row, f"the content in {row.key}", threads, thorough=thorough)
+    if _is_base(core, row):
+        core.bases.put(row.sha256, glyd.Base(data))
+    return data
+
+
+def _is_base(core: Core, row: Row) -> bool:
+    return core.index.row("SELECT 1 FROM content WHERE base = ?", row.sha256) is not None
+
+
+def _write_pieces(data: memoryview, write: Callable[[memoryview], object]) -> None:
+    for start in range(0, len(data), _WRITTEN_NBYTES):
+        write(data[start : start + _WRITTEN_NBYTES])
+
+
+@contextmanager
+def _blaming(core: Core, row: Row) -> Iterator[None]:
+    """Turn what says that a content cannot be read into an error that names the file."""
     try:
-        with ExitStack() as stack:
-            base = open_base(core, row, stack, threads)
-            with own_file(core, row) as file:
-                data = glyd.decompress(file.read(), base=base, max_size=row.size, threads=threads)
-        check_content(len(data), hashlib.sha256(data).digest(), row.size, row.sha256, f"the content in {row.key}")
-    except (glyd.FormatError, glyd.WrongBaseError, glyd.LimitError) as error:
+        yield
+    except (glyd.FormatError, glyd.WrongBaseError, glyd.LimitError, glyd.BufferTooSmallError) as error:
         raise _blame(core, row, str(error)) from error
     except IntegrityError as error:
         if error.advice:
             raise
         raise _blame(core, row, str(error)) from None
-    return data
 
 
 def _blame(core: Core, row: Row, what: str) -> IntegrityError:

@@ -12,6 +12,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from glyd_store._cache import BaseCache, Scratch
 from glyd_store._entry import FORMAT, Entry, encode_entry, entry_key, stream_key
 from glyd_store._errors import IndexDamagedError, IntegrityError, LockedError, ReadOnlyError, StoreError
 from glyd_store._frames import write_all
@@ -48,6 +49,8 @@ class Core:
         self.read_only = read_only
         self.mutex = threading.RLock()
         self.clock: Callable[[], int] = time.time_ns
+        self.bases = BaseCache()
+        self.scratch = Scratch()
         self.notes: list[str] = []
         """What was found out of order and put right on the way."""
         self._index: Index | None = None

@@ -76,6 +76,7 @@ class Content:
     family: str = ""
     member: int = 0
     fingerprints: tuple[int, ...] = ()
+    check: bytes | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""
@@ -84,6 +85,8 @@ class Content:
             out["base"] = self.base.hex()
         if self.family:
             out["family"], out["member"] = self.family, self.member
+        if self.check is not None:
+            out["check"] = self.check.hex()
         if self.fingerprints:
             out["fp"] = struct.pack(f">{len(self.fingerprints)}Q", *self.fingerprints).hex()
         return out
@@ -101,6 +104,7 @@ class Content:
             str(found.get("family", "")),
             _count(found.get("member", 0)),
             struct.unpack(f">{len(raw) // 8}Q", raw),
+            _hash(found["check"], 16) if "check" in found else None,
         )
 
 
@@ -267,10 +271,10 @@ def _from_json(found: dict[str, Any]) -> Entry:
     )
 
 
-def _hash(text: Any) -> bytes:
+def _hash(text: Any, n: int = 32) -> bytes:
     out = bytes.fromhex(text)
-    if len(out) != 32:
-        raise ValueError(f"{text!r} is no SHA-256")
+    if len(out) != n:
+        raise ValueError(f"{text!r} is no hash of {n} bytes")
     return out
 
 

@@ -5,15 +5,18 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import glyd
 from glyd_store._errors import IntegrityError
-from glyd_store._hashing import Hasher, file_pieces
+from glyd_store._hashing import ContentCheck, Hasher, file_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from types import TracebackType
     from typing import BinaryIO
+
+    from typing_extensions import Self
 
 
 def write_all(file: BinaryIO, data: bytes | memoryview) -> None:
@@ -86,15 +89,86 @@ def write_frame(
     out.write(compressor.flush())
 
 
+class Hashed(Protocol):
+    """What knows the hashes of a content: a row of the index, or an input that was read."""
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def sha256(self) -> bytes: ...
+
+    @property
+    def check(self) -> bytes | None: ...
+
+
+class Verifier:
+    """Makes sure that bytes are those of a content, by its check, or by its SHA-256 where there is none.
+
+    Parameters
+    ----------
+    content
+        What it must be.
+    what
+        How messages call it.
+    threads
+        1: hash in this thread.
+    thorough
+        Go by the SHA-256 in any case.
+    """
+
+    def __init__(self, content: Hashed, what: str, threads: int = 0, *, thorough: bool = False) -> None:
+        self._content = content
+        self._what = what
+        self._expected = content.sha256 if thorough or content.check is None else content.check
+        self._hash = Hasher(threads) if self._expected is content.sha256 else ContentCheck()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if isinstance(self._hash, Hasher):
+            self._hash.close()
+
+    def update(self, piece: bytes | memoryview) -> None:
+        """Take the next piece, which must stay as it is until the next but one call."""
+        self._hash.update(piece)
+
+    def finish(self) -> None:
+        """Say that this was all.
+
+        Raises
+        ------
+        IntegrityError
+            When it is not the content.
+        """
+        n, found = self._hash.nbytes, self._hash.digest()
+        if n != self._content.size:
+            raise IntegrityError(f"{self._what} has {n} bytes, expected {self._content.size}")
+        if found != self._expected:
+            name = "SHA-256" if len(found) == 32 else "the check"
+            raise IntegrityError(f"{self._what} has {name} {found.hex()[:16]}…, expected {self._expected.hex()[:16]}…")
+
+
+def verify(data: bytes | memoryview, content: Hashed, what: str, threads: int = 0, *, thorough: bool = False) -> None:
+    """Raise unless data is a content; see `Verifier`."""
+    with Verifier(content, what, threads, thorough=thorough) as verifier:
+        verifier.update(data)
+        verifier.finish()
+
+
 def copy_content(
     source: BinaryIO,
     write: Callable[[memoryview], object] | None,
-    size: int,
-    sha256: bytes,
+    content: Hashed,
     what: str,
     threads: int = 0,
+    *,
+    thorough: bool = False,
 ) -> None:
-    """Copy a whole content, and raise unless it is what its hash says.
+    """Copy a whole content, and raise unless it is what its hashes say.
 
     Parameters
     ----------
@@ -102,29 +176,17 @@ def copy_content(
         The content.
     write
         Takes the pieces, which are only valid during the call; None: the content is only checked.
-    size, sha256
-        What it must be.
-    what
-        How messages call it.
-    threads
-        1: hash in this thread.
+    content, what, threads, thorough
+        As for `Verifier`.
 
     Raises
     ------
     IntegrityError
         When it is anything else.
     """
-    with Hasher(threads) as total:
+    with Verifier(content, what, threads, thorough=thorough) as verifier:
         for piece in file_pieces(source):
-            total.update(piece)
+            verifier.update(piece)
             if write is not None:
                 write(piece)
-        check_content(total.nbytes, total.digest(), size, sha256, what)
-
-
-def check_content(n: int, found: bytes, size: int, sha256: bytes, what: str) -> None:
-    """Raise unless size and hash are those expected."""
-    if n != size:
-        raise IntegrityError(f"{what} has {n} bytes, expected {size}")
-    if found != sha256:
-        raise IntegrityError(f"{what} has SHA-256 {found.hex()[:16]}…, expected {sha256.hex()[:16]}…")
+        verifier.finish()

@@ -1,12 +1,17 @@
 # SPDX-FileCopyrightText: 2026 The glyd authors
 # SPDX-License-Identifier: BUSL-1.1
-"""SHA-256 beside other work: hashing takes as long as decoding does, so a second thread hides it."""
+"""Hashes of contents: SHA-256, by which they are known, and the check, which is fast.
+
+SHA-256 takes longer than decoding does, so a second thread hides it where there is one.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
 from typing import TYPE_CHECKING
+
+import glyd
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,6 +51,10 @@ class Hasher:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the thread."""
         if self._pool is not None:
             self._pool.shutdown()
 
@@ -72,6 +81,48 @@ class Hasher:
         """Return the hash of all pieces."""
         self._wait()
         return self._hash.digest()
+
+
+class ContentCheck:
+    """The check of a content: XXH3-128 over the XXH3-128s of its pieces of 1 MiB.
+
+    Ten times as fast as SHA-256. It finds all damage that is no forgery, and is kept in the journal.
+    """
+
+    def __init__(self) -> None:
+        self._hashes = bytearray()
+        self._rest = b""
+        self.nbytes = 0
+
+    def update(self, piece: bytes | memoryview) -> None:
+        """Take the next piece, of any size."""
+        self.nbytes += len(piece)
+        view = memoryview(piece)
+        if self._rest:
+            missing = PIECE_NBYTES - len(self._rest)
+            self._rest += view[:missing]
+            view = view[missing:]
+            if len(self._rest) < PIECE_NBYTES:
+                return
+            self._hashes += hash128(self._rest)
+            self._rest = b""
+        for start in range(0, len(view), PIECE_NBYTES):
+            part = view[start : start + PIECE_NBYTES]
+            if len(part) == PIECE_NBYTES:
+                self._hashes += hash128(part)
+            else:
+                self._rest = bytes(part)
+
+    def digest(self) -> bytes:
+        """Return the check of all pieces, 16 bytes."""
+        last = hash128(self._rest) if self._rest else b""
+        return hash128(bytes(self._hashes) + last)
+
+
+def hash128(data: bytes | memoryview) -> bytes:
+    """Return XXH3-128 of data."""
+    with glyd.Base(data) as base:
+        return base.id
 
 
 def read_pieces(read_into: Callable[[memoryview], int | None]) -> Iterator[memoryview]:

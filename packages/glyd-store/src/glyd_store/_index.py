@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from glyd_store._entry import Content, Entry
 
-INDEX_FORMAT = 1
+INDEX_FORMAT = 2
 _CACHE_KIB = 16 << 10  # memory stays flat however many objects there are
 _TO_SIGNED = 1 << 63  # SQLite has signed integers
 
@@ -37,7 +37,8 @@ CREATE INDEX object_content ON object(content);
 CREATE INDEX object_seq ON object(seq);
 CREATE INDEX object_deleted ON object(deleted) WHERE deleted IS NOT NULL;
 CREATE TABLE content(id INTEGER PRIMARY KEY AUTOINCREMENT, sha256 BLOB NOT NULL UNIQUE, size INTEGER NOT NULL, seq INTEGER NOT NULL,
-    kind TEXT NOT NULL, stream BLOB, offset INTEGER, nbytes INTEGER, base BLOB, family TEXT, member INTEGER);
+    kind TEXT NOT NULL, stream BLOB, offset INTEGER, nbytes INTEGER, base BLOB, family TEXT, member INTEGER,
+    xxh BLOB);
 CREATE INDEX content_seq ON content(seq);
 CREATE INDEX content_stream ON content(stream) WHERE stream IS NOT NULL;
 CREATE INDEX content_base ON content(base) WHERE base IS NOT NULL;
@@ -128,7 +129,9 @@ class Index:
                     if uri.endswith("rw"):
                         index.db.execute("PRAGMA journal_mode=WAL")
                     if index.meta("format") != INDEX_FORMAT:
-                        raise StoreVersionError(f"the index {path} is of format {index.meta('format')}, not 1")
+                        raise StoreVersionError(
+                            f"the index {path} is of format {index.meta('format')}, not {INDEX_FORMAT}: run rebuild"
+                        )
                 return index
             except (sqlite3.OperationalError, OSError):  # cannot be opened this way
                 index.close()
@@ -275,12 +278,13 @@ class Index:
         stream = at.stream if at.kind != "payload" else None
         row = (content.sha256, content.size, seq, at.kind, stream, at.offset, at.nbytes, content.base)
         family = (content.family, content.member) if content.family else (None, None)
+        rest = (*family, content.check)
         do(
-            "INSERT INTO content(sha256, size, seq, kind, stream, offset, nbytes, base, family, member)"
-            " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT(sha256) DO UPDATE SET"
-            " seq = ?3, kind = ?4, stream = ?5, offset = ?6, nbytes = ?7, base = ?8, family = ?9, member = ?10"
+            "INSERT INTO content(sha256, size, seq, kind, stream, offset, nbytes, base, family, member, xxh)"
+            " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT(sha256) DO UPDATE SET"
+            " seq = ?3, kind = ?4, stream = ?5, offset = ?6, nbytes = ?7, base = ?8, family = ?9, member = ?10, xxh = ?11"
             " WHERE seq <= ?3",
-            row + family,
+            row + rest,
         )
         if content.fingerprints:
             number = do("SELECT id FROM content WHERE sha256 = ?", (content.sha256,)).fetchone()[0]

@@ -40,6 +40,15 @@ class _Member:
     data: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class _Packed:
+    """What a pack holds as a whole."""
+
+    size: int
+    sha256: bytes
+    check: bytes | None = None
+
+
 def pack_order(name: str) -> tuple[str, str]:
     """Return the key to sort members by: what is named alike lies together."""
     stem, dot, suffix = name.rpartition(".")
@@ -75,7 +84,7 @@ def write_pack(core: Core, entry: Entry, members: list[tuple[bytes, bytes]], lev
         write_frame(out, pieces, size, level, segment_size=SEGMENT_NBYTES)
         staged.file.seek(0)
         with glyd.open(staged.file) as frame:
-            copy_content(frame, None, size, total.digest(), "the new pack")  # type: ignore[arg-type]
+            copy_content(frame, None, _Packed(size, total.digest()), "the new pack")  # type: ignore[arg-type]
         stream = out.sha256
         if core.index.row("SELECT 1 FROM stream WHERE id = ?", stream) is None:
             made.append(stream)

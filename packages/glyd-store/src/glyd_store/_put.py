@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import glyd
 from glyd_store._bases import ALIKE_MIN, find_base, n_members
-from glyd_store._contents import decode_base, find_content, open_base, own_file
+from glyd_store._cache import IN_MEMORY_NBYTES
+from glyd_store._contents import find_content, open_as_base
 from glyd_store._entry import Content, Place, Stream, Version, stream_key
 from glyd_store._errors import IntegrityError
-from glyd_store._frames import HashingFile, copy_content, write_frame
+from glyd_store._frames import HashingFile, copy_content, verify, write_frame
 from glyd_store._index import encode_name
 from glyd_store._info import object_by_id
 from glyd_store._packing import Packer, pack_waiting
@@ -101,6 +102,7 @@ class Writer:
         core = self.core
         core.check_writable()
         with open_source(data, name) as source:
+            source.load()
             source.scan(small=SMALL_NBYTES, threads=self.threads, progress=self._tell("read"))
             with core.writing():
                 entry = core.new_entry("put")
@@ -204,15 +206,16 @@ class Writer:
         entry.streams.append(Stream(stream, out.nbytes, source.size))
         at = Place("stream", stream)
         sha256 = None if base is None else base.sha256
-        entry.contents.append(Content(source.sha256, source.size, at, sha256, family, member, source.fingerprints))
+        content = Content(source.sha256, source.size, at, sha256, family, member, source.fingerprints, source.check)
+        entry.contents.append(content)
+        if type(source.data) is bytes:  # nobody can change it: the next version may be based on it
+            core.bases.put(source.sha256, glyd.Base(source.data))
 
     def _try_delta(self, source: Source, base: Row, alike: float) -> tuple[Frame, Row | None] | None:
         """Write a content against a base, and alone when that may be smaller; None: neither was done."""
         with ExitStack() as stack:
             try:
-                file = stack.enter_context(own_file(self.core, base))
-                below = open_base(self.core, base, stack, self.threads)
-                decoded = decode_base(file, base, below, stack, self.threads)
+                decoded = open_as_base(self.core, base, stack, self.threads)
             except (IntegrityError, glyd.FormatError, glyd.WrongBaseError) as error:
                 # a base that cannot be read is no base, for this or any later version
                 key = getattr(error, "key", None) or base.key
@@ -238,20 +241,19 @@ class Writer:
         """Return about how many bytes a content takes without a base, from samples."""
         n, taken = 0, 0
         for piece in self._samples(source, _SAMPLE_NBYTES):
-            n += len(piece[1])
-            taken += len(glyd.compress(piece[1], self.level, threads=self.threads))  # type: ignore[arg-type]
+            n += len(piece)
+            taken += len(glyd.compress(piece, self.level, threads=self.threads))  # type: ignore[arg-type]
         return source.size * taken / n if n else 0.0
 
-    def _samples(self, source: Source, nbytes: int) -> Iterator[tuple[int, bytes]]:
+    def _samples(self, source: Source, nbytes: int) -> Iterator[bytes | memoryview]:
         step = max(source.size // _N_SAMPLES, nbytes)
         for offset in range(0, source.size, step):
-            source.file.seek(source.start + offset)
-            yield offset, source.file.read(min(nbytes, source.size - offset))
+            yield source.part(offset, nbytes)
 
     def _sample_pays(self, source: Source, base: glyd.Base) -> bool:
         """Say whether pieces of a content are smaller with a base that shares no places with it."""
         alone, against = 0, 0
-        for _, piece in self._samples(source, _SAMPLE_NBYTES):
+        for piece in self._samples(source, _SAMPLE_NBYTES):
             alone += len(glyd.compress(piece, self.level, threads=self.threads))  # type: ignore[arg-type]
             against += len(glyd.compress(piece, self.level, base=base, threads=self.threads))  # type: ignore[arg-type]
         return against <= PAYS * alone
@@ -261,10 +263,15 @@ class Writer:
         staged = self.core.backend.stage()
         try:
             out = HashingFile(staged.file)
-            write_frame(
-                out, source.pieces(), source.size, self.level, threads=self.threads, base=base,
-                progress=self._tell("write"),
-            )  # fmt: skip
+            progress = self._tell("write")
+            if source.data is not None and source.size <= IN_MEMORY_NBYTES:
+                out.write(glyd.compress(source.data, self.level, base=base, threads=self.threads))  # type: ignore[arg-type]
+                if progress:
+                    progress(source.size)
+            else:
+                write_frame(
+                    out, source.pieces(), source.size, self.level, threads=self.threads, base=base, progress=progress
+                )
             self._read_back(staged.file, source, base)
             return staged, out
         except BaseException:
@@ -275,8 +282,13 @@ class Writer:
         """Make sure that what was written gives the content that was hashed."""
         file.seek(0)
         try:
-            with glyd.open(file, base=base, threads=self.threads) as frame:
-                copy_content(frame, None, source.size, source.sha256, source.name, self.threads)  # type: ignore[arg-type]
+            if source.size <= IN_MEMORY_NBYTES:
+                with self.core.scratch.lend(source.size) as back:
+                    n = glyd.decompress_into(file.read(), back, base=base, threads=self.threads)
+                    verify(back[:n], source, source.name, self.threads)
+            else:
+                with glyd.open(file, base=base, threads=self.threads) as frame:
+                    copy_content(frame, None, source, source.name, self.threads)  # type: ignore[arg-type]
         except IntegrityError:
             total = source.sha256
             source.scan(small=1 << 62)

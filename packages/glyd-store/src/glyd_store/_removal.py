@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from glyd_store._contents import find_content, get_content, open_content, read_content
-from glyd_store._entry import Content, Place, Stream, entry_key, entry_seq, stream_key
+from glyd_store._contents import find_content, get_content, open_content, read_content, restated
+from glyd_store._entry import Place, Stream, entry_key, entry_seq, stream_key
 from glyd_store._errors import ObjectNotFoundError, StoreError
 from glyd_store._frames import HashingFile, write_frame
 from glyd_store._hashing import file_pieces
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from glyd_store._core import Core
     from glyd_store._info import ObjectInfo
-
-_UNSIGNED = (1 << 64) - 1
 
 
 @dataclass(slots=True)
@@ -260,16 +258,11 @@ def rebase(core: Core, ref: str | int | ObjectInfo, level: str, threads: int = 0
             staged.publish(stream_key(stream))
         finally:
             staged.discard()
-        fingerprints = tuple(
-            value & _UNSIGNED
-            for (value,) in core.index.rows("SELECT value FROM fingerprint WHERE content = ?", row.number)
-        )
-        place = Place("stream", stream)
-        moved = Content(row.sha256, row.size, place, None, row.family or "", row.member or 0, fingerprints)
+        moved = restated(core, row, Place("stream", stream), None)
         entry.contents.append(moved)
         entry.streams.append(Stream(stream, out.nbytes, row.size))
         try:
-            read_content(core, replace(row, stream=stream, base=None, seq=entry.seq), lambda _: None)
+            read_content(core, replace(row, stream=stream, base=None, seq=entry.seq), None, thorough=True)
             entry.drop_streams = [row.stream] if row.stream is not None else []
             core.commit(entry)
         except BaseException as error:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from glyd_store._check import Checker
-from glyd_store._contents import Row, content_by_number
+from glyd_store._contents import Row, content_by_number, restated
 from glyd_store._entry import FORMAT, Content, Place, Stream, entry_key, entry_seq, stream_key
 from glyd_store._frames import HashingFile, write_all, write_frame
 from glyd_store._hashing import file_pieces
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from glyd_store._check import CheckReport
     from glyd_store._core import Core
     from glyd_store._entry import Entry
-
-_UNSIGNED = (1 << 64) - 1
 
 
 @dataclass(slots=True)
@@ -103,10 +101,8 @@ def _restate(core: Core, seq: int) -> bool:
 
 
 def _content(core: Core, row: Row) -> Content:
-    values = core.index.rows("SELECT value FROM fingerprint WHERE content = ? ORDER BY value", row.number)
-    fingerprints = tuple(value & _UNSIGNED for (value,) in values)
     place = Place(row.kind, row.stream or b"", row.offset or 0, row.nbytes or 0)
-    return Content(row.sha256, row.size, place, row.base, row.family or "", row.member or 0, fingerprints)
+    return restated(core, row, place, row.base)
 
 
 def _forget(core: Core, key: str) -> None:

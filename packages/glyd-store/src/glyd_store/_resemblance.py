@@ -30,6 +30,9 @@ class Sketch:
     def update(self, chunk: bytes | memoryview) -> None:
         """Take the next piece."""
         found = self._walker.update(chunk)
+        if len(self._best) == N_FINGERPRINTS:
+            most = self._best[-1]
+            found = [value for value in found if value < most]
         if found:
             self._best = heapq.nsmallest(N_FINGERPRINTS, {*self._best, *found})
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The glyd authors
 # SPDX-License-Identifier: BUSL-1.1
-"""What is put: bytes, files and pipes, each made readable twice."""
+"""What is put: bytes, files and pipes, each held in memory, or made readable twice."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
+from glyd_store._cache import IN_MEMORY_NBYTES
 from glyd_store._errors import StoreError
-from glyd_store._hashing import Hasher, file_pieces
+from glyd_store._hashing import PIECE_NBYTES, ContentCheck, Hasher, file_pieces
 from glyd_store._resemblance import Sketch
 
 if TYPE_CHECKING:
@@ -35,31 +36,59 @@ class Source:
         Where the input starts in it.
     name
         For messages.
+    data
+        All of the input, where it is in memory.
     """
 
-    def __init__(self, file: BinaryIO, start: int, name: str) -> None:
+    def __init__(self, file: BinaryIO, start: int, name: str, data: bytes | memoryview | None = None) -> None:
         self.file = file
+        self.data = data
         self.start = start
         self.name = name
         self.size = 0
         self.sha256 = b""
+        self.check: bytes | None = None
         self.fingerprints: tuple[int, ...] = ()
         self.head = b""
 
     def scan(self, *, small: int, threads: int = 0, progress: Callable[[int], None] | None = None) -> None:
-        """Read it all: size, hash, and, from `small` bytes on, fingerprints."""
+        """Read it all: size, hashes, and, from `small` bytes on, the check and fingerprints."""
         sketch = Sketch()
-        self.rewind()
+        check = ContentCheck()
         with Hasher(threads) as total:
-            for piece in file_pieces(self.file):
+            for piece in self._all_pieces():
                 if not total.nbytes:
                     self.head = bytes(piece)
                 total.update(piece)
+                check.update(piece)
                 sketch.update(piece)
                 if progress:
                     progress(len(piece))
             self.size, self.sha256 = total.nbytes, total.digest()
-        self.fingerprints = sketch.finish(self.head) if self.size >= small else ()
+        if self.size >= small:
+            self.fingerprints, self.check = sketch.finish(self.head), check.digest()
+
+    def load(self) -> None:
+        """Hold the input in memory, if it is not yet and there is little enough of it."""
+        if self.data is not None:
+            return
+        self.file.seek(0, os.SEEK_END)
+        n = self.file.tell() - self.start
+        self.rewind()
+        if not 0 < n <= IN_MEMORY_NBYTES:
+            return
+        data = self.file.read(n)
+        if data and len(data) == n and not self.file.read(1):  # None of a file without data now
+            self.data = data
+
+    def _all_pieces(self) -> Iterator[bytes | memoryview]:
+        if self.data is None:
+            self.rewind()
+            yield from file_pieces(self.file)
+            return
+        view = memoryview(self.data)
+        for start in range(0, len(view), PIECE_NBYTES):
+            yield view[start : start + PIECE_NBYTES]
 
     def rewind(self) -> None:
         """Go to the start of the input."""
@@ -67,10 +96,17 @@ class Source:
 
     def read_all(self) -> bytes:
         """Return all of a small input, which must be what was scanned."""
-        data = b"".join(bytes(piece) for piece in self.pieces())
+        data = b"".join(bytes(piece) for piece in self.pieces()) if self.data is None else bytes(self.data)
         if hashlib.sha256(data).digest() != self.sha256:
             raise self.changed()
         return data
+
+    def part(self, offset: int, n: int) -> bytes | memoryview:
+        """Return up to n bytes of the input from an offset on."""
+        if self.data is not None:
+            return memoryview(self.data)[offset : offset + n]
+        self.file.seek(self.start + offset)
+        return self.file.read(min(n, max(self.size - offset, 0)))
 
     def pieces(self) -> Iterator[memoryview]:
         """Yield the input as far as it was scanned; each piece is valid until the next but one."""
@@ -100,7 +136,7 @@ def open_source(data: ReadableBuffer | BinaryIO | os.PathLike[str], name: str) -
     else:
         view = memoryview(data)
         raw = data if isinstance(data, bytes) else view.cast("B") if view.c_contiguous else view.tobytes()
-        yield Source(io.BytesIO(raw), 0, name)
+        yield Source(io.BytesIO(raw), 0, name, raw)
 
 
 def _from_file(file: BinaryIO, name: str) -> Iterator[Source]:
