@@ -1,24 +1,25 @@
 # SPDX-FileCopyrightText: 2026 The glyd authors
 # SPDX-License-Identifier: BUSL-1.1
-"""Memory that is used again: bases that were decoded lately, and room to decode into."""
+"""Memory that is used again: bases that were decoded lately, and room to read and decode into."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import glyd
 
 IN_MEMORY_NBYTES = 64 << 20
 """Contents up to this are held in memory as a whole; larger ones go through it piece by piece."""
 
 CACHE_NBYTES = 128 << 20
-_SPARE = 4
+N_CACHED = 3
+"""What of a family is based on, and was put or read lately, is rarely more."""
+
+KEPT_NBYTES = 256 << 20
+_SLACK = 1 << 20
 
 
 class BaseCache:
@@ -26,18 +27,19 @@ class BaseCache:
 
     Parameters
     ----------
-    most
-        Bytes of content to keep.
+    most, n_most
+        Bytes of content to keep, and number of contents.
 
     Notes
     -----
     Threads may share it.
     """
 
-    def __init__(self, most: int = CACHE_NBYTES) -> None:
+    def __init__(self, most: int = CACHE_NBYTES, n_most: int = N_CACHED) -> None:
         self._lock = threading.Lock()
         self._bases: OrderedDict[bytes, glyd.Base] = OrderedDict()
         self._most = most
+        self._n_most = n_most
         self._nbytes = 0
 
     def get(self, sha256: bytes) -> glyd.Base | None:
@@ -56,7 +58,7 @@ class BaseCache:
             old = self._bases.pop(sha256, None)
             self._nbytes += base.nbytes - (old.nbytes if old is not None else 0)
             self._bases[sha256] = base
-            while self._nbytes > self._most:
+            while self._nbytes > self._most or len(self._bases) > self._n_most:
                 _, dropped = self._bases.popitem(last=False)
                 self._nbytes -= dropped.nbytes
 
@@ -67,31 +69,44 @@ class BaseCache:
             self._nbytes = 0
 
 
-class Scratch:
-    """Memory to decode into: fresh memory costs more than decoding.
+class Memory:
+    """Memory that is used again: where it is fresh, its pages cost more than reading or decoding into them.
 
     Notes
     -----
-    Threads may share it; each gets memory of its own, and one piece is kept.
+    Threads may share it. What is lent is free again when no view of it is left.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = KEPT_NBYTES) -> None:
         self._lock = threading.Lock()
-        self._kept: bytearray | None = None
+        self._most = most
+        self._blocks: list[bytearray] = []
 
-    @contextmanager
-    def lend(self, n: int) -> Iterator[memoryview]:
-        """Yield n bytes of memory with anything in them."""
+    def lend(self, n: int) -> memoryview:
+        """Return n bytes of memory with anything in them."""
         with self._lock:
-            memory, self._kept = self._kept, None
-        if memory is None or len(memory) < n:
-            memory = bytearray(n + n // _SPARE)  # the next version is a little larger
-        with memoryview(memory) as whole, whole[:n] as view:
-            yield view
-        with self._lock:
-            self._kept = memory if len(memory) <= IN_MEMORY_NBYTES + IN_MEMORY_NBYTES // _SPARE else None
+            free = [block for block in self._blocks if _is_free(block)]
+            block = min((b for b in free if n <= len(b) <= 2 * n + _SLACK), key=len, default=None)
+            if block is None:
+                block = bytearray(n + n // 8)  # the next version is a little larger
+                self._blocks.append(block)
+                kept = sum(map(len, self._blocks))
+                for old in free:
+                    if kept > self._most:
+                        kept -= len(old)
+                        self._blocks.remove(old)
+            return memoryview(block)[:n]
 
     def clear(self) -> None:
         """Let go of the memory."""
         with self._lock:
-            self._kept = None
+            self._blocks.clear()
+
+
+def _is_free(block: bytearray) -> bool:
+    """Say whether no view of a block is left: only then its size can be changed."""
+    try:
+        block.append(block.pop())
+    except BufferError:
+        return False
+    return True

@@ -231,7 +231,9 @@ def _decode_base(
     core: Core, file: BinaryIO, row: Row, below: glyd.Base | None, stack: ExitStack, threads: int
 ) -> glyd.Base:
     if row.size <= IN_MEMORY_NBYTES:
-        base = glyd.Base(glyd.decompress(file.read(), base=below, max_size=row.size, threads=threads))
+        memory = core.memory.lend(row.size)
+        n = glyd.decompress_into(file.read(), memory, base=below, threads=threads)
+        base = glyd.Base(memory[:n].toreadonly())
         core.bases.put(row.sha256, base)
         return base
     import tempfile  # noqa: PLC0415 - costs 10 ms
@@ -274,20 +276,20 @@ def read_content(
             with ExitStack() as stack:
                 file = cast("BinaryIO", _open_raw(core, row, stack, threads))
                 copy_content(file, write, row, f"the content in {row.key}", threads, thorough=thorough)
-        elif _is_base(core, row):
-            data = _decode_whole(core, row, threads, thorough=thorough)
-            if write is not None:
-                _write_pieces(memoryview(data), write)
         else:
             with ExitStack() as stack:
                 base = open_base(core, row, stack, threads)
                 with own_file(core, row) as file:
                     frame = file.read()
-                out = stack.enter_context(core.scratch.lend(row.size))
+                is_base = core.index.row("SELECT 1 FROM content WHERE base = ?", row.sha256) is not None
+                out = stack.enter_context(core.memory.lend(row.size))
                 n = glyd.decompress_into(frame, out, base=base, threads=threads)
                 verify(out[:n], row, f"the content in {row.key}", threads, thorough=thorough)
+                if is_base:  # the next one read may be based on it
+                    core.bases.put(row.sha256, glyd.Base(out.toreadonly()))
                 if write is not None:
-                    _write_pieces(out, write)
+                    for start in range(0, len(out), _WRITTEN_NBYTES):
+                        write(out[start : start + _WRITTEN_NBYTES])
 
 
 def get_content(core: Core, row: Row, threads: int = 0) -> bytes:
@@ -296,29 +298,12 @@ def get_content(core: Core, row: Row, threads: int = 0) -> bytes:
         out = bytearray()
         read_content(core, row, out.extend, threads)
         return bytes(out)
-    with _blaming(core, row):
-        return _decode_whole(core, row, threads)
-
-
-def _decode_whole(core: Core, row: Row, threads: int, *, thorough: bool = False) -> bytes:
-    """Return a content that fits into memory; what is a base of others is kept for them."""
-    with ExitStack() as stack:
+    with _blaming(core, row), ExitStack() as stack:
         base = open_base(core, row, stack, threads)
         with own_file(core, row) as file:
             data = glyd.decompress(file.read(), base=base, max_size=row.size, threads=threads)
-    verify(data, row, f"the content in {row.key}", threads, thorough=thorough)
-    if _is_base(core, row):
-        core.bases.put(row.sha256, glyd.Base(data))
-    return data
-
-
-def _is_base(core: Core, row: Row) -> bool:
-    return core.index.row("SELECT 1 FROM content WHERE base = ?", row.sha256) is not None
-
-
-def _write_pieces(data: memoryview, write: Callable[[memoryview], object]) -> None:
-    for start in range(0, len(data), _WRITTEN_NBYTES):
-        write(data[start : start + _WRITTEN_NBYTES])
+        verify(data, row, f"the content in {row.key}", threads)
+        return data
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from glyd_store._cache import BaseCache, Scratch
+from glyd_store._cache import BaseCache, Memory
 from glyd_store._entry import FORMAT, Entry, encode_entry, entry_key, stream_key
 from glyd_store._errors import IndexDamagedError, IntegrityError, LockedError, ReadOnlyError, StoreError
 from glyd_store._frames import write_all
@@ -50,7 +50,7 @@ class Core:
         self.mutex = threading.RLock()
         self.clock: Callable[[], int] = time.time_ns
         self.bases = BaseCache()
-        self.scratch = Scratch()
+        self.memory = Memory()
         self.notes: list[str] = []
         """What was found out of order and put right on the way."""
         self._index: Index | None = None

@@ -102,7 +102,7 @@ class Writer:
         core = self.core
         core.check_writable()
         with open_source(data, name) as source:
-            source.load()
+            source.load(core.memory)
             source.scan(small=SMALL_NBYTES, threads=self.threads, progress=self._tell("read"))
             with core.writing():
                 entry = core.new_entry("put")
@@ -208,7 +208,7 @@ class Writer:
         sha256 = None if base is None else base.sha256
         content = Content(source.sha256, source.size, at, sha256, family, member, source.fingerprints, source.check)
         entry.contents.append(content)
-        if type(source.data) is bytes:  # nobody can change it: the next version may be based on it
+        if source.data is not None and source.is_ours:  # the next version may be based on it
             core.bases.put(source.sha256, glyd.Base(source.data))
 
     def _try_delta(self, source: Source, base: Row, alike: float) -> tuple[Frame, Row | None] | None:
@@ -283,7 +283,7 @@ class Writer:
         file.seek(0)
         try:
             if source.size <= IN_MEMORY_NBYTES:
-                with self.core.scratch.lend(source.size) as back:
+                with self.core.memory.lend(source.size) as back:
                     n = glyd.decompress_into(file.read(), back, base=base, threads=self.threads)
                     verify(back[:n], source, source.name, self.threads)
             else:

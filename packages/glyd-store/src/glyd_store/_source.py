@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer
 
+    from glyd_store._cache import Memory
+
 CHUNK_NBYTES = 4 << 20
 _SPOOL_MEMORY_NBYTES = 16 << 20
 
@@ -43,6 +45,7 @@ class Source:
     def __init__(self, file: BinaryIO, start: int, name: str, data: bytes | memoryview | None = None) -> None:
         self.file = file
         self.data = data
+        self.is_ours = isinstance(data, bytes)  # nobody else can change it
         self.start = start
         self.name = name
         self.size = 0
@@ -68,18 +71,23 @@ class Source:
         if self.size >= small:
             self.fingerprints, self.check = sketch.finish(self.head), check.digest()
 
-    def load(self) -> None:
+    def load(self, memory: Memory) -> None:
         """Hold the input in memory, if it is not yet and there is little enough of it."""
         if self.data is not None:
             return
         self.file.seek(0, os.SEEK_END)
         n = self.file.tell() - self.start
         self.rewind()
-        if not 0 < n <= IN_MEMORY_NBYTES:
+        read_into = getattr(self.file, "readinto", None)
+        if not 0 < n <= IN_MEMORY_NBYTES or read_into is None:
             return
-        data = self.file.read(n)
-        if data and len(data) == n and not self.file.read(1):  # None of a file without data now
-            self.data = data
+        data = memory.lend(n)
+        at = 0
+        while at < n and (read := read_into(data[at:])):
+            at += read
+        if at == n and not self.file.read(1):
+            self.data = data.toreadonly()
+            self.is_ours = True
 
     def _all_pieces(self) -> Iterator[bytes | memoryview]:
         if self.data is None:

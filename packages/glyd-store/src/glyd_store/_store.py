@@ -104,8 +104,10 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Close the index; the next operation opens it again."""
+        """Close the index, and let go of memory that was kept; the next operation opens it again."""
         self._core.close()
+        self._core.bases.clear()
+        self._core.memory.clear()
 
     @property
     def url(self) -> str:
