@@ -12,35 +12,41 @@
 #define LEN 200000
 
 static uint8_t data[LEN];
-static uint64_t want[LEN / GLYD_FINGERPRINT_SPACING + 1], got[LEN / GLYD_FINGERPRINT_SPACING + 2];
+static uint64_t want[LEN / GLYD_FINGERPRINT_SPACING + 1], got[LEN / GLYD_FINGERPRINT_SPACING + 3];
 
 static uint64_t mix(uint64_t x) {
+  x += 0x9E3779B97F4A7C15u;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
   return x ^ (x >> 31);
 }
 
+static uint32_t load32(const uint8_t *p) {
+  return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
 static size_t define(void) {
-  uint64_t h = 0;
   size_t n = 0, last = 0;
-  for (size_t i = 0; i < LEN; i++) {
-    h = 2 * h + mix((data[i] + 1u) * 0x9E3779B97F4A7C15u);
-    if (h >> 52 || (n && i - last < 64)) continue;
-    want[n++] = mix(h);
-    last = i;
+  for (size_t p = 0; p + 64 <= LEN; p++) {
+    if (load32(data + p) * 0x9E3779B1u + load32(data + p + 4) * 0x85EBCA77u + 0x80000000u >= 1u << 20) continue;
+    if (n && p - last < 64) continue;
+    uint64_t h = 0;
+    for (size_t i = 0; i < 64; i += 8) h = mix(h + (load32(data + p + i) | (uint64_t)load32(data + p + i + 4) << 32));
+    want[n++] = h;
+    last = p;
   }
   return n;
 }
 
 static void check(const char *what) {
   const size_t n = define();
-  const size_t steps[] = {1, 7, 63, 64, 65, 4096, 100000, LEN};
+  const size_t steps[] = {1, 7, 62, 63, 64, 65, 126, 127, 4096, 100000, LEN};
   for (unsigned k = 0; k < sizeof steps / sizeof *steps; k++) {
-    glyd_fingerprint_state state = {0, 0};
+    glyd_fingerprint_state state = {0};
     size_t found = 0;
     for (size_t at = 0; at < LEN;) {
       const size_t len = LEN - at < steps[k] ? LEN - at : steps[k];
-      const size_t bound = len / GLYD_FINGERPRINT_SPACING + 1;
+      const size_t bound = len / GLYD_FINGERPRINT_SPACING + 2;
       const size_t more = glyd_fingerprints(&state, data + at, len, got + found);
       TEST_AT("%s, step %zu, at %zu", what, steps[k], at);
       CHECK(more <= bound);
@@ -82,7 +88,9 @@ int main(void) {
   check_marks();
   for (size_t i = 0; i < LEN; i++) data[i] = (uint8_t)(i / 700);
   check("runs");
-  glyd_fingerprint_state state = {0, 0};
+  for (size_t i = 0; i < LEN; i++) data[i] = i % 8 == 3 ? 0x80 : 0; /* 2^31 and 0 are a mark */
+  check("marks in each eighth place");
+  glyd_fingerprint_state state = {0};
   CHECK_EQ(glyd_fingerprints(&state, data, 0, got), 0);
   return test_end();
 }

@@ -295,16 +295,17 @@ GLYD_API glyd_status glyd_decode_segment(glyd_dctx *ctx, const glyd_frame_info *
 
 /* Where a walk over content stands; zeros before its first byte. */
 typedef struct glyd_fingerprint_state {
-  uint64_t hash;
   uint32_t wait;
+  uint32_t tail_size;
+  uint8_t tail[GLYD_FINGERPRINT_SPACING - 1]; /* the last bytes: what follows decides */
 } glyd_fingerprint_state;
 
 /* Fingerprints of the next len bytes of some content, about one in 4,096 bytes:
- * values that depend on the 64 bytes before a place, and places that are chosen
+ * values that depend on the 64 bytes from a place on, and places that are chosen
  * by the same bytes. Contents that have parts in common have fingerprints in
  * common, wherever these parts are and however the content is cut into calls.
  * They are the same on every machine and in every version.
- * out: room for len / GLYD_FINGERPRINT_SPACING + 1. Returns their number. */
+ * out: room for len / GLYD_FINGERPRINT_SPACING + 2. Returns their number. */
 GLYD_API size_t glyd_fingerprints(glyd_fingerprint_state *state, const void *data, size_t len, uint64_t *out);
 
 #ifdef __cplusplus

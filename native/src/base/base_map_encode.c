@@ -27,6 +27,8 @@
 #define BLOCK_LOG 4u                   /* of blocks of 16 bytes */
 #define AROUND 16u                     /* places up to the end of a copy from where blocks are looked up */
 #define NEAR_BITS 12u
+#define SPARSER 2048u /* bytes without a copy from which on every second place is looked up, then every third … */
+#define SPARSEST 7u
 #define RECENT_BITS 15u
 #define NOTED 64u /* bytes at the end of a copy that are noted as recent */
 
@@ -439,15 +441,19 @@ GLYD_INLINE candidate choose(finder *f, const uint8_t *at, const uint8_t *last, 
       at + near <= last ? at + near : last + 1; /* a near copy starts, or it goes on from here */
   const uint8_t *p = at > f->known ? at : f->known;
   if (p < stop) learn_around(f, p);
-  for (; p < stop; p++) {
+  while (p < stop) {
     const uint64_t hash = hash16(p);
     candidate c = look_up_near(f, p, hash);
-    if (marks_around(f, p) >> (size_t)(p - f->marks_at) & 1) {
-      const candidate far = look_up(f, p);
-      if (far.length > c.length) c = far;
-    }
     if (is_worth(f, c)) return c;
     note_recent(f, p, hash);
+    /* content that has nothing in common with the base for long may go on like that */
+    const size_t gap = (size_t)(p - f->from) / SPARSER;
+    const uint8_t *const after = p + 1 + (gap < SPARSEST ? gap : SPARSEST);
+    for (; p < after && p < stop; p++) {
+      if (!(marks_around(f, p) >> (size_t)(p - f->marks_at) & 1)) continue;
+      c = look_up(f, p);
+      if (is_worth(f, c)) return c;
+    }
   }
   *next = stop;
   if (near < ahead && at + near <= last) return look_near(f, at + near);

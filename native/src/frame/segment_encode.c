@@ -94,12 +94,24 @@ static glyd_status encode_payload(const glyd_plan *plan, void *workspace, uint64
     if (weights_size > 0 && (!plan->base || (n_differences >= len / 2 && weights_size >= len >> 3))) return GLYD_OK;
   }
   if (plan->base) {
-    *kind = GLYD_KIND_BASE;
+    /* Beside the weights segment, if that leaves room for one that is smaller. LZ
+     * hardly halves what copies leave of numbers. */
+    const int is_beside = weights_size > 0 && weights_size <= len / 2;
+    uint8_t *const out = payload + (is_beside ? weights_size : 0);
+    const size_t cap = weights_size > 0 ? weights_size - 1 : len - 1, most_rest = weights_size > 0 ? 2 * cap : len;
     const glyd_status status =
-        glyd_segment_base_encode(&plan->lz, workspace, plan->base, in, len, payload, len - 1, size);
+        glyd_segment_base_encode(&plan->lz, workspace, plan->base, in, len, most_rest, out, cap, size);
     glyd_base_source_release_all(plan->base);
     if (status != GLYD_OK && status != GLYD_E_BUFFER) return status;
-    if (status == GLYD_OK && *size > 0 && (weights_size == 0 || *size < weights_size)) return GLYD_OK;
+    if (status == GLYD_OK && *size > 0) {
+      *kind = GLYD_KIND_BASE;
+      if (is_beside) memmove(payload, out, *size);
+      return GLYD_OK;
+    }
+    if (is_beside) {
+      *size = weights_size;
+      return GLYD_OK;
+    }
   }
   if (weights_size > 0) { /* written over by the base segment that was not taken */
     size_t n_differences;

@@ -5,22 +5,21 @@
  * the same bytes have wherever they stand. They are kept by those who compare
  * them, so they never change:
  *
- *   h = 2h + gear[b] (mod 2^64) for each byte b, h = 0 before the first;
- *   gear[b] = mix((b + 1) * 0x9E3779B97F4A7C15), mix being
- *     x ^= x >> 30, x *= 0xBF58476D1CE4E5B9, x ^= x >> 27,
- *     x *= 0x94D049BB133111EB, x ^= x >> 31;
- *   after a byte where the top 12 bits of h are 0, and none of the 63 bytes
- *   before gave one, mix(h) is a fingerprint.
+ *   A place p with 64 bytes of content from it on is a mark (match_marks.h) of
+ *   spacing 2^12 when (low * 0x9E3779B1 + high * 0x85EBCA77 + 2^31) mod 2^32 is
+ *   below 2^20, low and high being its first eight bytes as two numbers of 32 bits.
+ *   A mark, when none of the 63 places before it gave one, gives a fingerprint:
+ *   h = 0; h = mix(h + w) (mod 2^64) for each number w of 64 bits of its 64 bytes;
+ *   mix(x) being x += 0x9E3779B97F4A7C15, x ^= x >> 30, x *= 0xBF58476D1CE4E5B9,
+ *   x ^= x >> 27, x *= 0x94D049BB133111EB, x ^= x >> 31.
  */
 #ifndef GLYD_MATCH_SKETCH_H
 #define GLYD_MATCH_SKETCH_H
 
 #include "glyd/glyd.h"
 
-/* Most fingerprints that len more bytes give. */
-static inline size_t glyd_match_sketch_bound(size_t len) { return len / GLYD_FINGERPRINT_SPACING + 1; }
-
-/* Fingerprints of the next len bytes; their number. out has room for the bound. */
+/* Fingerprints of the next len bytes; their number. out has room for
+ * len / GLYD_FINGERPRINT_SPACING + 2. */
 size_t glyd_match_sketch(glyd_fingerprint_state *state, const uint8_t *data, size_t len, uint64_t *out);
 
 #endif

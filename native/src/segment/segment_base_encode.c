@@ -64,7 +64,8 @@ static uint8_t choose_around(size_t len, size_t rest, size_t gaps) {
 }
 
 glyd_status glyd_segment_base_encode(const glyd_lz_config *config, void *workspace, const glyd_base *base,
-                                     const uint8_t *in, size_t len, uint8_t *payload, size_t cap, size_t *size) {
+                                     const uint8_t *in, size_t len, size_t most_rest, uint8_t *payload, size_t cap,
+                                     size_t *size) {
   parts p;
   lay_parts(config, workspace, &p);
   *size = 0;
@@ -76,6 +77,7 @@ glyd_status glyd_segment_base_encode(const glyd_lz_config *config, void *workspa
     rest -= p.copies[i].length;
     last_gap -= p.copies[i].gap + p.copies[i].length;
   }
+  if (rest > most_rest) return GLYD_E_BUFFER;
   uint8_t head[12];
   const glyd_base_reach reach = {choose_around(len, rest, gaps), REACH_GAP};
   uint8_t *h = glyd_put_varint(head, n);

@@ -13,8 +13,10 @@
 uint64_t glyd_segment_base_encode_workspace(const glyd_lz_config *config);
 
 /* Encode in[0..len) to the payload of a base segment. *size 0: there is nothing
- * in common with the base. BUFFER when the payload does not fit cap. */
+ * in common with the base. BUFFER when the payload does not fit cap, or copies
+ * leave more than most_rest bytes of content. */
 glyd_status glyd_segment_base_encode(const glyd_lz_config *config, void *workspace, const glyd_base *base,
-                                     const uint8_t *in, size_t len, uint8_t *payload, size_t cap, size_t *size);
+                                     const uint8_t *in, size_t len, size_t most_rest, uint8_t *payload, size_t cap,
+                                     size_t *size);
 
 #endif

@@ -60,7 +60,7 @@ class Fingerprinter:
             ffi.release(src)
 
     def _walk(self, src: Any, size: int) -> list[int]:
-        room = min(size, _PIECE_NBYTES) // int(lib.GLYD_FINGERPRINT_SPACING) + 1
+        room = min(size, _PIECE_NBYTES) // int(lib.GLYD_FINGERPRINT_SPACING) + 2
         out = ffi.cast("uint64_t *", memory := scratch(8 * room))
         found: list[int] = []
         for start in range(0, size, _PIECE_NBYTES):

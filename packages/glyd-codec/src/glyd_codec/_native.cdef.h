@@ -277,8 +277,9 @@ glyd_status glyd_weights_unpack_rows(void *out, size_t cap, const void *in, size
 #define GLYD_FINGERPRINT_SPACING ...
 
 typedef struct glyd_fingerprint_state {
-  uint64_t hash;
   uint32_t wait;
+  uint32_t tail_size;
+  ...;
 } glyd_fingerprint_state;
 
 size_t glyd_fingerprints(glyd_fingerprint_state *state, const void *data, size_t len, uint64_t *out);

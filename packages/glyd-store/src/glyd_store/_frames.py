@@ -62,6 +62,7 @@ def write_frame(
     *,
     threads: int = 0,
     base: glyd.Base | None = None,
+    records: bool = False,
     segment_size: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> None:
@@ -73,14 +74,20 @@ def write_frame(
         Where the frame goes.
     pieces, size
         The content.
-    level, threads, segment_size
+    level, threads, records, segment_size
         As for `glyd.compress`.
     base
         Content that the frame may refer to; None: it stands alone.
     progress
         Told of bytes of content as they are done.
     """
-    compressor = glyd.Compressor(level, base=base, threads=threads, segment_size=segment_size)  # type: ignore[arg-type]
+    compressor = glyd.Compressor(
+        level,  # type: ignore[arg-type]
+        base=base,
+        threads=threads,
+        records=records,
+        segment_size=segment_size,
+    )
     compressor.set_pledged_input_size(size)
     for piece in pieces:
         out.write(compressor.compress(piece))

@@ -43,7 +43,11 @@ PAYS = 0.8
 SURE = 0.02
 """Part of a content from which no one asks what it takes alone: there is next to nothing left to save."""
 
+RECORDS_PAY = 0.9
+"""Part of the bytes that samples may take as records, so that a content without base is written that way."""
+
 _SAMPLE_NBYTES = 512 << 10
+_RECORDS_SAMPLE_NBYTES = 64 << 10
 _N_SAMPLES = 4
 
 
@@ -258,20 +262,31 @@ class Writer:
             against += len(glyd.compress(piece, self.level, base=base, threads=self.threads))  # type: ignore[arg-type]
         return against <= PAYS * alone
 
+    def _pays_as_records(self, source: Source) -> bool:
+        """Say whether pieces of a content are smaller as columns of tables and logs, by enough to take the time."""
+        plain, records = 0, 0
+        for piece in self._samples(source, _RECORDS_SAMPLE_NBYTES):
+            plain += len(glyd.compress(piece, self.level, threads=1))  # type: ignore[arg-type]
+            records += len(glyd.compress(piece, self.level, records=True, threads=1))  # type: ignore[arg-type]
+        return records <= RECORDS_PAY * plain
+
     def _write(self, source: Source, base: glyd.Base | None) -> Frame:
         """Write a content as a frame without a name, and read it back."""
         staged = self.core.backend.stage()
         try:
             out = HashingFile(staged.file)
             progress = self._tell("write")
+            records = base is None and self._pays_as_records(source)
             if source.data is not None and source.size <= IN_MEMORY_NBYTES:
-                out.write(glyd.compress(source.data, self.level, base=base, threads=self.threads))  # type: ignore[arg-type]
+                frame = glyd.compress(source.data, self.level, base=base, records=records, threads=self.threads)  # type: ignore[arg-type]
+                out.write(frame)
                 if progress:
                     progress(source.size)
             else:
                 write_frame(
-                    out, source.pieces(), source.size, self.level, threads=self.threads, base=base, progress=progress
-                )
+                    out, source.pieces(), source.size, self.level, threads=self.threads, base=base, records=records,
+                    progress=progress,
+                )  # fmt: skip
             self._read_back(staged.file, source, base)
             return staged, out
         except BaseException:
