@@ -125,43 +125,6 @@ def test_a_source_that_changes_is_refused(store, tmp_path, monkeypatch):
     assert len(list(store.list())) == 1
 
 
-def test_a_source_in_memory_is_stored_as_it_was_read(store, tmp_path, monkeypatch):
-    from glyd_store import _put
-
-    path = tmp_path / "file"
-    is_stored = _put.Writer.is_stored
-
-    def change(self, sha256):
-        path.write_bytes(b"changed")
-        return is_stored(self, sha256)
-
-    monkeypatch.setattr(_put.Writer, "is_stored", change)
-    for body in (DUMP, b"small"):
-        path.write_bytes(body)
-        assert store.get(store.put("file", path)) == body
-
-
-@pytest.mark.parametrize("most", [0, 1 << 20])
-def test_contents_larger_than_memory(store, monkeypatch, most):
-    """The same as others, piece by piece: puts, deltas, reads, ranges and a check of everything."""
-    from glyd_store import _contents, _put, _source
-
-    for module in (_source, _put, _contents):
-        monkeypatch.setattr(module, "IN_MEMORY_NBYTES", most)
-    bodies = [DUMP, DUMP[:200_000] + b"-- changed\n" + DUMP[200_000:], DUMP[5000:]]
-    infos = [store.put("db", body) for body in bodies]
-    assert [info.n_decodes for info in infos][:2] == [1, 2]
-    assert infos[2].n_decodes > 1
-    for info, body in zip(infos, bodies, strict=True):
-        out = io.BytesIO()
-        store.get_into(info, out)
-        assert store.get(info) == out.getvalue() == body
-        with store.open(info) as file:
-            file.seek(123_456)
-            assert file.read(1000) == body[123_456:124_456]
-    assert store.check(read_data=1, decode=True).ok
-
-
 def test_duplicates_are_free(store):
     first = store.put("a", DUMP)
     before = store.stats().stored_nbytes
