@@ -131,3 +131,22 @@ def test_pick_prefers_what_costs_less_in_total():
     assert level == "max"
     assert "16.6 s" in reason  # 5 + 10 · 0.5 + 11 · 0.3 / 0.5
     assert "21.8 s" in reason  # 1 + 10 · 0.1 + 11 · 0.9 / 0.5
+
+
+@pytest.mark.skipif(not (HAS["matplotlib"] and HAS["zstandard"]), reason="glyd-cli[bench] is not installed")
+def test_records_by_kind(tmp_path):
+    """Columns are measured beside levels, and drawn by kind of file."""
+    rows = [f"{i},{i * i % 97},{i % 7}\n" for i in range(4000)]
+    (tmp_path / "a.csv").write_text("".join(rows))
+    (tmp_path / "b.log").write_text("".join(f"2024-01-02 03:04:{i % 60:02} user {i} has gone\n" for i in range(2000)))
+    picture = tmp_path / "kinds.svg"
+    arguments = ["--records", "--threads=1", "--seconds=0.01", "--json", f"--kinds={picture}", str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, "-m", "glyd_cli.bench", *arguments], capture_output=True, check=True, text=True
+    )
+    for file in json.loads(done.stdout)["files"]:
+        stored = {row["codec"]: row["stored_nbytes"] for row in file["rows"]}
+        assert stored["glyd max -r"] < stored["glyd max"]
+        assert "glyd ultra -r" in stored
+    assert "zstd -19 = 1" in picture.read_text()
+    assert "csv" in picture.read_text()

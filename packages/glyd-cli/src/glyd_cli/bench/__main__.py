@@ -28,17 +28,19 @@ def main() -> int:
     parser.add_argument("--limit", type=size, help="first bytes of each file to use")
     parser.add_argument("--threads", type=int, default=_n_cpus(), help="of the parallel rows; 1: none (one a CPU)")
     parser.add_argument("--memory", action="store_true", help="measure memory as well")
+    parser.add_argument("--records", action="store_true", help="measure columns (-r) as well")
+    parser.add_argument("--kinds", metavar="FILE", help="draw bytes and reads by kind of file as .png or .svg")
     parser.add_argument("--only", action="append", metavar="NAME", help="only codecs whose name starts so; repeatable")
     options = parser.parse_args()
-    codecs, missing = find_codecs(options.threads)
+    codecs, missing = find_codecs(options.threads, records=options.records)
     if options.only:
         codecs = [codec for codec in codecs if codec.name.startswith(tuple(options.only))]
         if not codecs:
             parser.error("no codec of that name")
-    if options.plot:
+    for plot in filter(None, (options.plot, options.kinds)):
         from glyd_cli.bench.plot import check_plot  # noqa: PLC0415 - only for plots
 
-        check_plot(options.plot)
+        check_plot(plot)
     results = []
     for path in _files(options.paths):
         print(f"measuring {path}", file=sys.stderr, flush=True)
@@ -57,6 +59,10 @@ def main() -> int:
         from glyd_cli.bench.plot import draw  # noqa: PLC0415 - only for plots
 
         draw(results, options.plot)
+    if options.kinds:
+        from glyd_cli.bench.plot_kinds import draw_kinds  # noqa: PLC0415 - only for plots
+
+        draw_kinds(results, options.kinds)
     return 0
 
 

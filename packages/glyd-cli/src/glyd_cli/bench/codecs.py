@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from glyd_cli.bench.peers import Compress, Decompress
 
 ZSTD_LEVELS = (1, 3, 9, 19)
+RECORD_LEVELS = ("max", "ultra")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,9 @@ class Codec:
     decompress: Decompress
 
 
-def find_codecs(threads: int, base: glyd.Base | None = None) -> tuple[list[Codec], dict[str, str]]:
+def find_codecs(
+    threads: int, base: glyd.Base | None = None, *, records: bool = False
+) -> tuple[list[Codec], dict[str, str]]:
     """Return what can be measured here.
 
     Parameters
@@ -54,6 +57,8 @@ def find_codecs(threads: int, base: glyd.Base | None = None) -> tuple[list[Codec
         Threads of the second row of each level of glyd; 1: no second row.
     base
         Content to compress against: then only what can is returned.
+    records
+        Levels that store tables and logs as columns as well.
 
     Returns
     -------
@@ -63,6 +68,8 @@ def find_codecs(threads: int, base: glyd.Base | None = None) -> tuple[list[Codec
     codecs = [_glyd(level, 1, base) for level in glyd.LEVELS]
     if threads > 1:
         codecs += [_glyd(level, threads, base) for level in glyd.LEVELS]
+    if records:
+        codecs += [_glyd(level, 1, base, records=True) for level in RECORD_LEVELS]
     missing: dict[str, str] = {}
     if base is not None:
         return codecs, missing
@@ -92,15 +99,15 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _glyd(level: str, threads: int, base: glyd.Base | None = None) -> Codec:
+def _glyd(level: str, threads: int, base: glyd.Base | None = None, *, records: bool = False) -> Codec:
     def compress(data: bytes) -> bytes:
-        return glyd.compress(data, level, base=base, threads=threads)  # type: ignore[arg-type]
+        return glyd.compress(data, level, base=base, threads=threads, records=records)  # type: ignore[arg-type]
 
     def decompress(data: bytes, out: bytearray) -> bytearray:
         glyd.decompress_into(data, out, base=base, threads=threads)
         return out
 
-    suffix = "" if threads == 1 else f" T{threads}"
+    suffix = ("" if threads == 1 else f" T{threads}") + (" -r" if records else "")
     return Codec(f"glyd {level}{suffix}", "glyd", threads, compress, decompress)
 
 
