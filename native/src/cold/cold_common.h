@@ -1,0 +1,216 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * The model of cold segments, which writers and readers run in step
+ * (spec.md). All of it lives in one workspace.
+ */
+#ifndef GLYD_COLD_COMMON_H
+#define GLYD_COLD_COMMON_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/mem.h"
+#include "glyd/format.h"
+
+#define GLYD_COLD_HEADER 1u        /* bytes of payload before the code: the profile */
+#define GLYD_COLD_CONTENT_MAX (1u << 26) /* bytes of content of a segment */
+#define GLYD_COLD_CODE_TAIL 4u     /* bytes that end the code */
+#define GLYD_COLD_CONTEXTS 13u     /* of a byte, in each profile */
+#define GLYD_COLD_ORDERS 6u        /* the first contexts: orders 1 to 6 */
+#define GLYD_COLD_ENTRIES 16u      /* probabilities that a mixer weighs: of contexts, expected byte (2), a bias */
+#define GLYD_COLD_INPUTS 32u       /* two a probability */
+#define GLYD_COLD_SETS 4u          /* mixers of the first layer */
+#define GLYD_COLD_SSE 2u           /* final stages */
+#define GLYD_COLD_STATES 256u
+#define GLYD_COLD_FIELDS 256u /* of a row, that have a place of their own */
+
+#define GLYD_COLD_LOGIT_MAX 2847 /* 256 · ln(65535.5 / 0.5) is 3019; probabilities are 1 to 65535 */
+#define GLYD_COLD_SSE_STEPS 33u
+
+/* Profiles: which contexts a segment is coded with. */
+enum { GLYD_COLD_TEXT = 0, GLYD_COLD_BINARY = 1, GLYD_COLD_ROWS = 2, GLYD_COLD_PROFILES = 3 };
+
+/* First row of the weights of each mixer: by the orders seen and the last byte, by
+ * what is expected, by the place in a row, by the byte above or before the last. */
+enum {
+  GLYD_COLD_ROW_ORDER = 0,
+  GLYD_COLD_ROW_EXPECTED = GLYD_COLD_ROW_ORDER + 8 * 256,
+  GLYD_COLD_ROW_PLACE = GLYD_COLD_ROW_EXPECTED + 4096,
+  GLYD_COLD_ROW_ABOVE = GLYD_COLD_ROW_PLACE + 2048,
+  GLYD_COLD_ROW_END = GLYD_COLD_ROW_ABOVE + 2048
+};
+
+/* Parts of maps: states of each context, then what the expected byte is worth by
+ * the length of the match, by the bit when it is another byte, and by the byte. */
+enum {
+  GLYD_COLD_MAP_LENGTH = 13 * 256,
+  GLYD_COLD_MAP_FAILED = GLYD_COLD_MAP_LENGTH + 64 * 4 * 2,
+  GLYD_COLD_MAP_EXPECTED = GLYD_COLD_MAP_FAILED + 8 * 2,
+  GLYD_COLD_MAP_NONE = GLYD_COLD_MAP_EXPECTED + 2 * 256 * 8,
+  GLYD_COLD_MAP_END = GLYD_COLD_MAP_NONE + 16
+};
+
+#define GLYD_COLD_NEUTRAL 0x80000000u /* an entry that says nothing */
+
+#define GLYD_COLD_GATE_INPUTS 5u
+
+typedef struct glyd_cold_match {
+  uint32_t at;     /* content position of the byte expected next; 0: none */
+  uint32_t len;    /* bytes that agreed, at most 65535 */
+  uint32_t misses; /* since the last 16 bytes that agreed */
+} glyd_cold_match;
+
+/* The rows and fields of tables and logs, and words of text. */
+typedef struct glyd_cold_place {
+  uint32_t word, word1, word2; /* hashes of this word (0: none) and the two before */
+  uint32_t marks;              /* the last four bytes that belong to no word */
+  uint32_t key;                /* word before the last colon */
+  uint32_t line, line_before;  /* positions of their first bytes */
+  uint32_t column;
+  uint32_t field, field_column, field_hash;
+  uint32_t above;      /* position of the byte above, 0: none */
+  uint32_t above_hash; /* of the field above */
+  uint32_t parity;
+  uint32_t hash_of[GLYD_COLD_FIELDS];     /* of each field when it was last left */
+  uint32_t start_of[2][GLYD_COLD_FIELDS]; /* position of each field of this row and the one before */
+  uint32_t code, code_state;              /* a rough look at x86 instructions */
+} glyd_cold_place;
+
+struct glyd_cold_kernel;
+
+typedef struct glyd_cold_model {
+  /* of the bit that is being coded: entries of maps (below), and where they are from */
+  uint32_t entries[GLYD_COLD_ENTRIES] __attribute__((aligned(64)));
+  uint32_t learnt[GLYD_COLD_ENTRIES] __attribute__((aligned(64)));
+  uint32_t from[GLYD_COLD_ENTRIES];
+  int32_t logit[GLYD_COLD_SETS] __attribute__((aligned(16)));
+  int32_t p_of[GLYD_COLD_SETS] __attribute__((aligned(16)));
+  int32_t error[GLYD_COLD_SETS] __attribute__((aligned(16)));
+  const struct glyd_cold_kernel *kernel;
+  const uint8_t *data; /* content; bytes up to pos are known */
+  uint32_t pos;
+  uint32_t bits;  /* a one, then the bits of this byte known so far */
+  uint32_t node;  /* the same within a half of the byte */
+  uint32_t shift; /* of the bit to come: 7 … 0 */
+  uint32_t profile;
+  uint32_t learn_shift; /* how slowly maps follow */
+  uint32_t order; /* how many orders have been seen */
+  uint32_t last4, last8, last12;
+  uint32_t expected; /* byte expected, + 256; 0: none or it has not come true */
+  uint32_t failed;   /* 1: it is known to be another than the expected one */
+  uint32_t length_class; /* of the match, 0 … 255 */
+  uint32_t grade;        /* the same in three steps */
+  uint8_t *slots[GLYD_COLD_CONTEXTS];
+  uint32_t is_expected; /* 1: the bits so far agree with the expected byte */
+  int16_t *weights[GLYD_COLD_SETS];
+  int32_t *final_weights;
+  uint32_t p_final;
+  uint16_t *sse_at[GLYD_COLD_SSE];
+  uint32_t sse_part;
+  uint32_t select_place, select_above; /* rows of the last two mixers, without the bit */
+  uint32_t hash[GLYD_COLD_CONTEXTS];
+  /* of the gate */
+  int32_t gate_x[GLYD_COLD_GATE_INPUTS];
+  uint32_t *gate_entry[GLYD_COLD_GATE_INPUTS - 1];
+  int32_t *gate_weights;
+  uint32_t gate_p; /* 0: not asked for this byte */
+
+  glyd_cold_match match;
+  uint32_t long_hash;  /* of the last 16 bytes */
+  uint32_t *match_line; /* of the short table: from the last five bytes */
+  uint32_t is_hashed;   /* 1: hash[] belongs to pos */
+  glyd_cold_place place;
+  /* tables that do not change */
+  uint8_t next[2][GLYD_COLD_STATES];
+  int16_t stretch[4096 + 2], stretch_low[1024], stretch_high[1024];
+  uint16_t squash[2 * GLYD_COLD_LOGIT_MAX + 1 + 1]; /* one more: read by words */
+  uint16_t rate[1024];
+  /* what is learnt */
+  uint32_t maps[GLYD_COLD_MAP_END]; /* 20 bits of probability, 12 of its logit */
+  uint32_t gate_length[64 * 4];
+  uint32_t gate_map[GLYD_COLD_GATE_INPUTS - 2][1u << 16];
+  int32_t gate_mixer[64 * 8];
+  int32_t final_mixer[2 * 256 * GLYD_COLD_SETS] __attribute__((aligned(16)));
+  uint32_t after1[256], after2[1u << 16]; /* last bytes that came after one and two bytes */
+  uint16_t sse[GLYD_COLD_SSE][(1u << 16) * GLYD_COLD_SSE_STEPS];
+  int16_t mixer[GLYD_COLD_ROW_END * GLYD_COLD_INPUTS] __attribute__((aligned(64)));
+  /* tables whose size depends on the content */
+  uint32_t table_log, match_log;
+  uint32_t *match_short, *match_long;
+  uint8_t *order1; /* 256 × 17 slots of 16 states */
+  uint8_t *tables; /* (n_contexts - 1) × 2^table_log bytes */
+} glyd_cold_model;
+
+/* The hot loops, one form for each kind of CPU; same results. */
+typedef struct glyd_cold_kernel {
+  /* Chance of a one for the next bit, of 65536: 1 … 65535. */
+  uint32_t (*predict)(glyd_cold_model *m);
+  /* Learn the bit that came. */
+  void (*update)(glyd_cold_model *m, uint32_t bit);
+  /* Make hashes of the values in hash[1 …], and ask for the lines they name. */
+  void (*spread)(glyd_cold_model *m);
+} glyd_cold_kernel;
+
+extern const glyd_cold_kernel glyd_cold_kernel_scalar;
+extern const glyd_cold_kernel glyd_cold_kernel_avx2;
+extern const glyd_cold_kernel glyd_cold_kernel_avx512;
+
+/* Bytes of workspace, aligned to 64, for content of this size (at most 2^26). */
+uint64_t glyd_cold_memory(uint64_t content);
+
+/* Begin: content of len bytes that will stand at data. NULL: no such profile. */
+glyd_cold_model *glyd_cold_model_begin(unsigned cpu, void *workspace, unsigned profile, const uint8_t *data, size_t len);
+
+/* Before the byte at pos: chance of 65536 that it is the expected one. 0: the
+ * byte is coded bit by bit right away. */
+uint32_t glyd_cold_match_gate(glyd_cold_model *m);
+
+/* Before the first bit of a byte. failed: it is not the expected byte. */
+void glyd_cold_model_byte(glyd_cold_model *m, uint32_t failed);
+
+/* Between the two halves of a byte. */
+void glyd_cold_model_half(glyd_cold_model *m);
+
+/* The byte at pos, now in data, is known: on to the next one. */
+void glyd_cold_match_advance(glyd_cold_model *m);
+
+/* How a hash is spread. */
+GLYD_INLINE uint32_t glyd_cold_mix(uint32_t h) {
+  h ^= h >> 15;
+  h *= 0x85EBCA6Bu;
+  h ^= h >> 13;
+  h *= 0xC2B2AE35u;
+  return h ^ h >> 16;
+}
+
+GLYD_INLINE uint32_t glyd_cold_join(uint32_t a, uint32_t b) {
+  return (a * 0x2F0B4C47u + b * 0x9E3779B1u + 0x3C6EF372u) ^ a >> 15;
+}
+
+/* 256 · ln(p / (65536 - p)), near 0 and 65536 with all bits of p. */
+GLYD_INLINE int32_t glyd_cold_stretch(const glyd_cold_model *m, uint32_t p) {
+  if (p < 1024) return m->stretch_low[p];
+  if (p >= 65536 - 1024) return m->stretch_high[p - (65536 - 1024)];
+  return m->stretch[p >> 4];
+}
+
+/* An entry of maps for a probability of 20 bits. */
+GLYD_INLINE uint32_t glyd_cold_entry(const glyd_cold_model *m, uint32_t p) {
+  return p << 12 | ((uint32_t)m->stretch[p >> 8] & 4095);
+}
+
+GLYD_INLINE int32_t glyd_cold_clamp(int32_t x) {
+  return x > GLYD_COLD_LOGIT_MAX ? GLYD_COLD_LOGIT_MAX : x < -GLYD_COLD_LOGIT_MAX ? -GLYD_COLD_LOGIT_MAX : x;
+}
+
+/* An adaptive probability of the gate: 22 bits, then 10 bits that count what it has seen. */
+GLYD_INLINE void glyd_cold_learn(const glyd_cold_model *m, uint32_t *entry, uint32_t bit, uint32_t limit) {
+  const uint32_t n = *entry & 1023;
+  const int32_t p = (int32_t)(*entry >> 10);
+  const int32_t target = bit ? (1 << 22) - 1 : 0;
+  const int32_t moved = p + (int32_t)(((int64_t)(target - p) * m->rate[n]) >> 16);
+  *entry = (uint32_t)moved << 10 | (n < limit ? n + 1 : n);
+}
+
+#endif
