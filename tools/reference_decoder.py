@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
 """Decode glyd frames slowly and strictly: a second reader, written from the format pages alone.
 
-It follows docs/format.md and the spec.md of native/src/block, huffman, fields, base and record in their order, shares
+It follows docs/format.md and the spec.md of native/src/block, huffman, fields, base, record and cold in their order, shares
 nothing with the library and refuses whatever breaks a *must* that a reader can see. Tests hold the two
 against each other; whoever writes another decoder can start here.
 
@@ -20,6 +20,7 @@ from typing import Final
 from reference_base import base_id, decode_base
 from reference_blocks import decode_lz
 from reference_bytes import Bytes, FormatError, unzigzag
+from reference_cold import CONTENT_MAX, decode_cold, model_memory
 from reference_fields import decode_weights
 from reference_rows import decode_records
 from reference_xxh3 import xxh3_64
@@ -31,6 +32,7 @@ BASE_RECORD: Final = 1
 EXTENSIONS_MAX: Final = 1 << 20
 PAYLOAD_SLACK: Final = 4096
 RECORDS: Final = 5
+COLD: Final = 7
 
 
 class Header:
@@ -67,7 +69,7 @@ class Header:
         record_types = []
         self.base: bytes | None = None
         record = None
-        self.has_records = False
+        self.has_records = self.has_cold = False
         while extensions.left:
             record_types.append(extensions.varint("record type"))
             part = extensions.part(extensions.varint("record length"), "extension record")
@@ -77,12 +79,20 @@ class Header:
             if record_types[-1] == RECORDS:
                 extensions.require(record_types.count(RECORDS) == 1, "a second records record")
                 self.has_records = part.left == 0  # with data it is one of a later version
+            if record_types[-1] == COLD:
+                extensions.require(record_types.count(COLD) == 1, "a second cold record")
+                self.has_cold = part.left == 0
         expected = memory_code_for(
-            self.segment_max, self.content_size, has_base=record is not None, has_records=self.has_records
+            self.segment_max,
+            self.content_size,
+            has_base=record is not None,
+            has_records=self.has_records,
+            has_cold=self.has_cold,
         )
         source.require(memory_code == expected, f"memory code {memory_code}, {expected} expected")
         for record_type in record_types:
             known = record_type == BASE_RECORD or (record_type == RECORDS and self.has_records)
+            known = known or (record_type == COLD and self.has_cold)
             if record_type % 2 and not known:
                 raise FormatError("feature", start, f"extension record of type {record_type}")
         if record is not None:
@@ -101,22 +111,27 @@ def check_base(record: Bytes, base: bytes | None) -> bytes:
     return base
 
 
-def memory_code_for(segment_max: int, content_size: int | None, *, has_base: bool, has_records: bool) -> int:
+def memory_code_for(
+    segment_max: int, content_size: int | None, *, has_base: bool, has_records: bool, has_cold: bool
+) -> int:
     """Return the smallest memory code that is enough."""
     content = segment_max if content_size is None else min(segment_max, content_size)
     need = content * (3 if has_base else 2) + PAYLOAD_SLACK + (1 << 20)
     need += 3 * content + (4 << 20) if has_records else 0
+    need += model_memory(content) if has_cold else 0
     return next(m for m in range(256) if (8 + m % 8) * 2 ** (m // 8) * 1024 >= need)
 
 
 def decode_segment(source: Bytes, kind: int, header: Header, left: int | None) -> bytes:
     """Decode a segment whose kind has been read."""
-    if kind not in {1, 2, 3, 4, 5, 6}:
+    if kind not in {1, 2, 3, 4, 5, 6, 7}:
         raise FormatError("feature", source.at - 1, f"segment kind {kind}")
     source.require(kind != 5 or header.base is not None, "a base segment without a base")
     source.require(kind != 4 or header.has_records, "record segment in a frame without records")
+    source.require(kind != 7 or header.has_cold, "cold segment in a frame without a cold record")
     size = source.varint("segment content size")
     source.require(1 <= size <= header.segment_max, f"segment of {size} bytes, at most {header.segment_max} expected")
+    source.require(kind != 7 or size <= CONTENT_MAX, f"cold segment of {size} bytes, at most {CONTENT_MAX} expected")
     source.require(left is None or size <= left, f"segment of {size} bytes, {left} left of the content size")
     payload_size = source.varint("segment payload size")
     source.require(1 <= payload_size <= size + PAYLOAD_SLACK, f"payload of {payload_size} bytes for {size}")
@@ -134,8 +149,10 @@ def decode_segment(source: Bytes, kind: int, header: Header, left: int | None) -
         content = decode_records(payload, size)
     elif kind == 5:
         content = decode_base(payload, size, header.base or b"")
-    else:
+    elif kind == 6:
         content = decode_weights(payload, size)
+    else:
+        content = decode_cold(payload, size)
     if header.check_size and check != xxh3_64(content) % (1 << (8 * header.check_size)):
         raise FormatError("checksum", source.at, f"content does not match its check {check:#x}")
     return content

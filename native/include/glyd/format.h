@@ -43,7 +43,10 @@
 #define GLYD_RECORD_BASE 1
 #define GLYD_RECORD_RECORDS 5   /* no data: the frame may have segments of kind 4 */
 #define GLYD_RECORD_BASE_MAX 26 /* bytes: id 16, size of the base as a varint */
+#define GLYD_RECORD_COLD 7      /* no data: the frame may have segments of kind 7 */
 #define GLYD_KIND_WEIGHTS 6
+#define GLYD_KIND_COLD 7
+#define GLYD_COLD_CONTENT_MAX (1u << 26) /* most content bytes of a cold segment */
 
 /* piece types inside a GLYD_KIND_WEIGHTS segment */
 #define GLYD_PIECE_RAW 0
@@ -66,5 +69,6 @@
 #define GLYD_LEVEL_MAX 4
 #define GLYD_LEVEL_HIGH 5
 #define GLYD_LEVEL_ULTRA 6
+#define GLYD_LEVEL_COLD 7
 
 #endif

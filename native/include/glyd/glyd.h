@@ -46,7 +46,7 @@ GLYD_API uint32_t glyd_version(void);
 GLYD_API const char *glyd_status_text(glyd_status status);
 
 /* Name of a level id ("turbo", "fast", "default", "max", "high",
- * "ultra"), or NULL. */
+ * "ultra", "cold"), or NULL. */
 GLYD_API const char *glyd_level_name(int level);
 
 /* Name of the best code variant of this CPU: "scalar", "avx2", "avx512", "neon". */
@@ -83,13 +83,13 @@ typedef struct glyd_base glyd_base;
 #define GLYD_WEIGHTS_ON 2   /* wherever it gains, whatever the content starts with */
 
 typedef struct glyd_params {
-  int level;         /* GLYD_LEVEL_TURBO … GLYD_LEVEL_ULTRA */
+  int level;         /* GLYD_LEVEL_TURBO … GLYD_LEVEL_COLD */
   int threads;       /* worker threads; 1 none extra, 0 one a core */
   int checksum;      /* 0 leaves the segment checks out */
   int long_distance; /* 1: matches reach over a 128 MiB segment (levels max and up) */
   int records;       /* GLYD_RECORDS_*: tables and logs as columns, where that takes fewer bytes */
   uint64_t
-      segment_size; /* content bytes a segment, 2^10 … 2^30; 0: 4 MiB (max: 8, high, base, records: 16, ultra: 32) or less */
+      segment_size; /* content bytes a segment, 2^10 … 2^30; 0: 4 MiB (max: 8, high, base, records: 16, ultra: 32, cold: 64) or less */
   uint64_t content_size;    /* streaming only: exact total, or GLYD_SIZE_UNKNOWN */
   int weights;              /* GLYD_WEIGHTS_* */
   int cpu;                  /* GLYD_CPU_CHOICE_*: which code variants (for tests; same bytes) */
@@ -159,6 +159,7 @@ typedef struct glyd_frame_info {
   int check;               /* GLYD_CHECK_* */
   int has_trailer;
   int has_records;     /* 1: segments may be records, which take more memory to read */
+  int has_cold;        /* 1: segments may be cold, which take more memory and time to read */
   int has_base;        /* 1: the frame is stored against the base that the next two fields name */
   uint8_t base_id[16]; /* XXH3-128 in canonical order, see glyd/base.h */
   uint64_t base_size;

@@ -44,6 +44,7 @@ const char *glyd_level_name(int level) {
   case GLYD_LEVEL_MAX: return "max";
   case GLYD_LEVEL_HIGH: return "high";
   case GLYD_LEVEL_ULTRA: return "ultra";
+  case GLYD_LEVEL_COLD: return "cold";
   default: return NULL;
   }
 }

@@ -10,11 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cold/cold_memory.h"
 #include "common/mem.h"
 #include "glyd/format.h"
 
 #define GLYD_COLD_HEADER 1u        /* bytes of payload before the code: the profile */
-#define GLYD_COLD_CONTENT_MAX (1u << 26) /* bytes of content of a segment */
 #define GLYD_COLD_CODE_TAIL 4u     /* bytes that end the code */
 #define GLYD_COLD_CONTEXTS 13u     /* of a byte, in each profile */
 #define GLYD_COLD_ORDERS 6u        /* the first contexts: orders 1 to 6 */
@@ -121,6 +121,11 @@ typedef struct glyd_cold_model {
   uint32_t *match_line; /* of the short table: from the last five bytes */
   uint32_t is_hashed;   /* 1: hash[] belongs to pos */
   glyd_cold_place place;
+  /* tables whose size depends on the content */
+  uint32_t table_log, match_log, final_log;
+  uint32_t *match_short, *match_long;
+  uint8_t *order1; /* 256 × 17 slots of 16 states */
+  uint8_t *tables; /* (n_contexts - 1) × 2^table_log bytes */
   /* tables that do not change */
   uint8_t next[2][GLYD_COLD_STATES];
   int16_t stretch[4096 + 2], stretch_low[1024], stretch_high[1024];
@@ -129,17 +134,13 @@ typedef struct glyd_cold_model {
   /* what is learnt */
   uint32_t maps[GLYD_COLD_MAP_END]; /* 20 bits of probability, 12 of its logit */
   uint32_t gate_length[64 * 4];
-  uint32_t gate_map[GLYD_COLD_GATE_INPUTS - 2][1u << 16];
   int32_t gate_mixer[64 * 8];
   int32_t final_mixer[2 * 256 * GLYD_COLD_SETS] __attribute__((aligned(16)));
   uint32_t after1[256], after2[1u << 16]; /* last bytes that came after one and two bytes */
-  uint16_t sse[GLYD_COLD_SSE][(1u << 16) * GLYD_COLD_SSE_STEPS];
   int16_t mixer[GLYD_COLD_ROW_END * GLYD_COLD_INPUTS] __attribute__((aligned(64)));
-  /* tables whose size depends on the content */
-  uint32_t table_log, match_log;
-  uint32_t *match_short, *match_long;
-  uint8_t *order1; /* 256 × 17 slots of 16 states */
-  uint8_t *tables; /* (n_contexts - 1) × 2^table_log bytes */
+  /* the first 2^final_log parts of these are in use */
+  uint32_t gate_map[GLYD_COLD_GATE_INPUTS - 2][1u << 16];
+  uint16_t sse[GLYD_COLD_SSE][(1u << 16) * GLYD_COLD_SSE_STEPS];
 } glyd_cold_model;
 
 /* The hot loops, one form for each kind of CPU; same results. */
@@ -155,9 +156,6 @@ typedef struct glyd_cold_kernel {
 extern const glyd_cold_kernel glyd_cold_kernel_scalar;
 extern const glyd_cold_kernel glyd_cold_kernel_avx2;
 extern const glyd_cold_kernel glyd_cold_kernel_avx512;
-
-/* Bytes of workspace, aligned to 64, for content of this size (at most 2^26). */
-uint64_t glyd_cold_memory(uint64_t content);
 
 /* Begin: content of len bytes that will stand at data. NULL: no such profile. */
 glyd_cold_model *glyd_cold_model_begin(unsigned cpu, void *workspace, unsigned profile, const uint8_t *data, size_t len);

@@ -262,8 +262,8 @@ static uint32_t predict(glyd_cold_model *restrict m) {
   const uint32_t p_final = m->squash[logit + GLYD_COLD_LOGIT_MAX];
   m->p_final = p_final;
   /* final stages: what really came when the model said so, after one byte and two */
-  const uint32_t sse[GLYD_COLD_SSE] = {c1 << 8 | m->bits,
-                                       glyd_cold_mix((m->last4 & 0xFFFF) << 8 | m->bits) >> 16};
+  const uint32_t sse[GLYD_COLD_SSE] = {glyd_cold_mix(c1 << 8 | m->bits) >> (32 - m->final_log),
+                                       glyd_cold_mix((m->last4 & 0xFFFF) << 8 | m->bits) >> (32 - m->final_log)};
   const uint32_t place = (uint32_t)(logit + GLYD_COLD_LOGIT_MAX + 1) * 368u; /* 32 · 65536 / 5696 */
   const uint32_t part = place >> 4 & 4095;
   m->sse_part = part;

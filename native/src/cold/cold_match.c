@@ -38,10 +38,11 @@ uint32_t glyd_cold_match_gate(glyd_cold_model *m) {
   const glyd_cold_place *const place = &m->place;
   const uint32_t column = place->field_column < 255 ? place->field_column : 255;
   m->gate_entry[0] = &m->gate_length[m->length_class];
-  m->gate_entry[1] = &m->gate_map[0][(m->last4 & 255) << 8 | byte];
-  m->gate_entry[2] = &m->gate_map[1][glyd_cold_mix((m->last4 & 0xFFFFFF) << 8 | byte) >> 16];
+  const uint32_t shift = 32 - m->final_log;
+  m->gate_entry[1] = &m->gate_map[0][glyd_cold_mix((m->last4 & 255) << 8 | byte) >> shift];
+  m->gate_entry[2] = &m->gate_map[1][glyd_cold_mix((m->last4 & 0xFFFFFF) << 8 | byte) >> shift];
   m->gate_entry[3] =
-      &m->gate_map[2][glyd_cold_mix(glyd_cold_join(place->field << 8 | column, misses << 8 | byte)) >> 16];
+      &m->gate_map[2][glyd_cold_mix(glyd_cold_join(place->field << 8 | column, misses << 8 | byte)) >> shift];
   m->gate_weights = &m->gate_mixer[class * 8];
   int64_t sum = 0;
   for (unsigned i = 0; i < GLYD_COLD_GATE_INPUTS - 1; i++) {

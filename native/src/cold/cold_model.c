@@ -4,34 +4,20 @@
  * Setting up the model, its slots and the gate. All in integers: the same on
  * every machine.
  */
+#include "common/alloc.h"
 #include "common/cpu.h"
 #include "cold/cold_common.h"
 #include "cold/cold_context.h"
 
 #define LINE 64u /* bytes of a table that one context owns: four slots of a tag and 15 states */
 #define SLOT 16u
+#define FINAL_LOG_MAX 16u
 #define ORDER1_SIZE (256u * 17u * SLOT)
-#define MATCH_LOG_MAX 20u
-#define TABLE_LOG_MIN 16u
-#define TABLE_LOG_MAX 24u
-
-static uint32_t table_log_of(uint64_t content) {
-  uint32_t log = TABLE_LOG_MIN;
-  while (log < TABLE_LOG_MAX && ((uint64_t)1 << log) < content) log++;
-  return log;
-}
-
-static uint32_t match_log_of(uint64_t content) {
-  const uint32_t log = table_log_of(content) - 2;
-  return log < MATCH_LOG_MAX ? log : MATCH_LOG_MAX;
-}
 
 static uint64_t aligned(uint64_t n) { return (n + 63) & ~(uint64_t)63; }
 
-uint64_t glyd_cold_memory(uint64_t content) {
-  return aligned(sizeof(glyd_cold_model)) + ((uint64_t)8 << match_log_of(content)) + ORDER1_SIZE +
-         ((uint64_t)(GLYD_COLD_CONTEXTS - 1) << table_log_of(content));
-}
+_Static_assert(((sizeof(glyd_cold_model) + 63) & ~(size_t)63) + ORDER1_SIZE <= GLYD_COLD_FIXED_MEMORY, "all fits");
+_Static_assert(GLYD_COLD_TABLES == GLYD_COLD_CONTEXTS - 1, "but for the first, each context has a table");
 
 /* ---- tables that do not change --------------------------------------------- */
 
@@ -131,7 +117,7 @@ static void make_learnt(glyd_cold_model *m) {
   for (unsigned i = GLYD_COLD_MAP_EXPECTED; i < GLYD_COLD_MAP_END; i++) m->maps[i] = GLYD_COLD_NEUTRAL;
   for (unsigned i = 0; i < sizeof m->gate_length / sizeof m->gate_length[0]; i++) m->gate_length[i] = 0xF8000000u;
   for (unsigned t = 0; t < GLYD_COLD_GATE_INPUTS - 2; t++)
-    for (unsigned i = 0; i < 1u << 16; i++) m->gate_map[t][i] = 0xF8000000u;
+    for (unsigned i = 0; i < 1u << m->final_log; i++) m->gate_map[t][i] = 0xF8000000u;
   for (unsigned i = 0; i < sizeof m->gate_mixer / sizeof m->gate_mixer[0]; i++) m->gate_mixer[i] = 1 << 14;
   for (unsigned i = 0; i < sizeof m->final_mixer / sizeof m->final_mixer[0]; i++)
     m->final_mixer[i] = (1 << 14) / (int32_t)GLYD_COLD_SETS;
@@ -140,7 +126,7 @@ static void make_learnt(glyd_cold_model *m) {
   for (unsigned i = 0; i < GLYD_COLD_SSE_STEPS; i++)
     steps[i] = m->squash[GLYD_COLD_LOGIT_MAX + glyd_cold_clamp(((int32_t)i - 16) * 178)];
   for (unsigned s = 0; s < GLYD_COLD_SSE; s++)
-    for (unsigned i = 0; i < 1u << 16; i++) memcpy(&m->sse[s][i * GLYD_COLD_SSE_STEPS], steps, sizeof steps);
+    for (unsigned i = 0; i < 1u << m->final_log; i++) memcpy(&m->sse[s][i * GLYD_COLD_SSE_STEPS], steps, sizeof steps);
 }
 
 static const glyd_cold_kernel *kernel_for(unsigned cpu) {
@@ -155,12 +141,14 @@ static const glyd_cold_kernel *kernel_for(unsigned cpu) {
 glyd_cold_model *glyd_cold_model_begin(unsigned cpu, void *workspace, unsigned profile, const uint8_t *data, size_t len) {
   if (profile >= GLYD_COLD_PROFILES) return NULL;
   glyd_cold_model *const m = workspace;
-  memset(m, 0, offsetof(glyd_cold_model, sse));
+  glyd_alloc_use_whole(workspace, glyd_cold_memory(len));
+  memset(m, 0, offsetof(glyd_cold_model, mixer));
   m->kernel = kernel_for(cpu);
   m->data = data;
   m->profile = profile;
-  m->table_log = table_log_of(len);
-  m->match_log = match_log_of(len);
+  m->table_log = glyd_cold_table_log(len);
+  m->match_log = glyd_cold_match_log(len);
+  m->final_log = m->table_log < FINAL_LOG_MAX + 6 ? m->table_log - 6 : FINAL_LOG_MAX;
   uint8_t *p = (uint8_t *)workspace + aligned(sizeof *m);
   m->match_short = (uint32_t *)(void *)p;
   m->match_long = m->match_short + ((size_t)1 << m->match_log);

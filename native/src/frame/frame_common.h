@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 
+#include "cold/cold_memory.h"
 #include "common/mem.h"
 #include "glyd/glyd.h"
 #include "record/record_common.h"
@@ -44,12 +45,14 @@ static inline uint64_t glyd_frame_content_max(unsigned segment_log, uint64_t con
 static inline uint64_t glyd_frame_memory_value(unsigned code) { return (uint64_t)(8 + code % 8) << (code / 8 + 10); }
 
 /* The memory code of a frame: the smallest that covers one segment and 1 MiB,
- * with a base the copies of a segment, with records what rebuilding them takes. */
+ * with a base the copies of a segment, with records what rebuilding them takes,
+ * with cold segments the model. */
 static inline unsigned glyd_frame_memory_code(unsigned segment_log, uint64_t content_size, int has_base,
-                                              int has_records) {
+                                              int has_records, int has_cold) {
   const uint64_t content = glyd_frame_content_max(segment_log, content_size);
   uint64_t need = (has_base ? 3 : 2) * content + GLYD_PAYLOAD_SLACK + (1u << 20);
   if (has_records) need += glyd_record_decode_memory(content);
+  if (has_cold) need += glyd_cold_memory(content);
   unsigned code = 0;
   while (glyd_frame_memory_value(code) < need) code++;
   return code;

@@ -113,19 +113,20 @@ void glyd_header_decode_extensions(glyd_extension_reader *reader, const uint8_t 
         }
         reader->has_base = 1;
       }
-      if (reader->type == GLYD_RECORD_RECORDS) {
-        if (reader->has_records) {
+      if (reader->type == GLYD_RECORD_RECORDS || reader->type == GLYD_RECORD_COLD) {
+        int *const has = reader->type == GLYD_RECORD_RECORDS ? &reader->has_records : &reader->has_cold;
+        if (*has) {
           reader->malformed = 1;
           return;
         }
         if (reader->skip == 0)
-          reader->has_records = 1;
+          *has = 1;
         else if (reader->required == 0)
           reader->required = reader->type; /* of a later version */
       }
     } else {
       reader->type = reader->value;
-      const int known = reader->type == GLYD_RECORD_BASE || reader->type == GLYD_RECORD_RECORDS;
+      const int known = reader->type == GLYD_RECORD_BASE || reader->type == GLYD_RECORD_RECORDS || reader->type == GLYD_RECORD_COLD;
       if ((reader->type & 1) && !known && reader->required == 0) reader->required = reader->type;
     }
     reader->in_length = !reader->in_length;
@@ -163,12 +164,14 @@ glyd_status glyd_header_decode_finish(glyd_header_prefix *prefix, const glyd_ext
     return glyd_frame_fail(error, GLYD_E_HEADER, 0, GLYD_CONTENT_SIZE_MAX, info->content_size);
   if (!known && !info->has_trailer) return glyd_frame_fail(error, GLYD_E_HEADER, 0, GLYD_FLAG_TRAILER, prefix->flags);
   const unsigned code =
-      glyd_frame_memory_code(prefix->segment_log, info->content_size, extensions->has_base, extensions->has_records);
+      glyd_frame_memory_code(prefix->segment_log, info->content_size, extensions->has_base, extensions->has_records,
+                             extensions->has_cold);
   if (code != prefix->memory_code) return glyd_frame_fail(error, GLYD_E_HEADER, 0, code, prefix->memory_code);
   if (extensions->malformed || extensions->skip || extensions->shift || extensions->in_length)
     return glyd_frame_fail(error, GLYD_E_HEADER, 0, prefix->extensions_size, extensions->skip);
   if (extensions->required) return glyd_frame_fail(error, GLYD_E_FEATURE, 0, 0, extensions->required);
   info->has_records = extensions->has_records;
+  info->has_cold = extensions->has_cold;
   return extensions->has_base ? decode_base(extensions, info, error) : GLYD_OK;
 }
 
@@ -192,7 +195,8 @@ glyd_status glyd_header_decode_frame(const uint8_t *in, size_t len, glyd_frame_i
 }
 
 static int kind_known(int kind) {
-  return (kind >= GLYD_KIND_RAW && kind <= GLYD_KIND_BASE) || kind == GLYD_KIND_WEIGHTS;
+  return (kind >= GLYD_KIND_RAW && kind <= GLYD_KIND_BASE) || kind == GLYD_KIND_WEIGHTS ||
+         kind == GLYD_KIND_COLD;
 }
 
 glyd_status glyd_header_decode_segment(const uint8_t *in, size_t len, const glyd_frame_info *frame,
@@ -207,6 +211,8 @@ glyd_status glyd_header_decode_segment(const uint8_t *in, size_t len, const glyd
   }
   if (!kind_known(kind)) return glyd_frame_fail(error, GLYD_E_FEATURE, 0, GLYD_KIND_LZ, (uint64_t)kind);
   if (kind == GLYD_KIND_RECORD && !frame->has_records)
+    return glyd_frame_fail(error, GLYD_E_CORRUPT, 0, GLYD_KIND_LZ, (uint64_t)kind);
+  if (kind == GLYD_KIND_COLD && !frame->has_cold)
     return glyd_frame_fail(error, GLYD_E_CORRUPT, 0, GLYD_KIND_LZ, (uint64_t)kind);
   if (kind == GLYD_KIND_BASE && !frame->has_base)
     return glyd_frame_fail(error, GLYD_E_CORRUPT, 0, GLYD_KIND_LZ, (uint64_t)kind);

@@ -34,6 +34,7 @@ typedef struct glyd_extension_reader {
   uint32_t base_size;
   int has_base;
   int has_records;
+  int has_cold;
   uint64_t value; /* of the varint being read */
   uint64_t skip;  /* bytes left of the record's data */
   uint64_t type;

@@ -15,7 +15,7 @@
 #define BALANCED_MAX ((uint64_t)128 << 20) /* with 33 segments one too many costs two threads 3% */
 
 static int params_valid(const glyd_params *params) {
-  if (!params || params->level < GLYD_LEVEL_TURBO || params->level > GLYD_LEVEL_ULTRA) return 0;
+  if (!params || params->level < GLYD_LEVEL_TURBO || params->level > GLYD_LEVEL_COLD) return 0;
   if (params->threads < 0 || params->cpu < GLYD_CPU_CHOICE_BEST || params->cpu > GLYD_CPU_CHOICE_AVX2) return 0;
   if ((params->checksum & ~1) || (params->long_distance & ~1)) return 0;
   if (params->weights < GLYD_WEIGHTS_OFF || params->weights > GLYD_WEIGHTS_ON) return 0;
@@ -23,6 +23,10 @@ static int params_valid(const glyd_params *params) {
   if (params->long_distance && params->level < GLYD_LEVEL_MAX) return 0;
   const uint64_t size = params->segment_size;
   if (size != 0 && (size < (1u << GLYD_SEGMENT_LOG_MIN) || size > (1u << GLYD_SEGMENT_LOG_MAX))) return 0;
+  if (params->level == GLYD_LEVEL_COLD) { /* its own model takes the place of these */
+    if (params->long_distance || params->base || params->records == GLYD_RECORDS_ON || size > GLYD_COLD_CONTENT_MAX)
+      return 0;
+  }
   if (params->base && (!params->base->map || params->long_distance)) return 0;
   return glyd_alloc_valid(&params->allocator);
 }
@@ -35,7 +39,8 @@ static unsigned segment_log_of(uint64_t size) {
 
 /* The more time goes into a level, the more a border costs it. */
 static uint64_t level_segment(int level) {
-  if (level >= GLYD_LEVEL_ULTRA) return GLYD_SEGMENT_SIZE_ULTRA;
+  if (level == GLYD_LEVEL_COLD) return GLYD_SEGMENT_SIZE_COLD;
+  if (level == GLYD_LEVEL_ULTRA) return GLYD_SEGMENT_SIZE_ULTRA;
   if (level == GLYD_LEVEL_HIGH) return GLYD_SEGMENT_SIZE_HIGH;
   return level == GLYD_LEVEL_MAX ? GLYD_SEGMENT_SIZE_MAX : GLYD_SEGMENT_SIZE_DEFAULT;
 }
@@ -53,14 +58,16 @@ glyd_status glyd_plan_encode(glyd_plan *plan, const glyd_params *params, uint64_
   if (!params_valid(params)) return GLYD_E_PARAMETER;
   const int known = content_size != GLYD_SIZE_UNKNOWN;
   if (known && content_size > GLYD_CONTENT_SIZE_MAX) return GLYD_E_PARAMETER;
+  const int cold = params->level == GLYD_LEVEL_COLD;
+  const int records = params->records != GLYD_RECORDS_OFF && !cold;
   uint64_t segment = params->segment_size;
   if (segment == 0) {
     segment = params->long_distance ? GLYD_SEGMENT_SIZE_LONG
               : params->base        ? GLYD_SEGMENT_SIZE_BASE
-              : params->records     ? GLYD_SEGMENT_SIZE_RECORDS
+              : records             ? GLYD_SEGMENT_SIZE_RECORDS
                                     : level_segment(params->level);
   }
-  if (params->segment_size == 0 && !params->long_distance && !params->records && content_size > segment &&
+  if (params->segment_size == 0 && !params->long_distance && !records && !cold && content_size > segment &&
       content_size <= BALANCED_MAX)
     segment = balanced_segment(content_size, segment);
   int check = GLYD_CHECK_NONE;
@@ -75,8 +82,9 @@ glyd_status glyd_plan_encode(glyd_plan *plan, const glyd_params *params, uint64_
       .segment_size = segment,
       .content_size = content_size,
       .base = params->base,
-      .records = params->records != GLYD_RECORDS_OFF,
-      .lz = {.level = params->level,
+      .records = records,
+      .cold = cold,
+      .lz = {.level = cold ? GLYD_LEVEL_MAX : params->level,
              .long_distance = params->long_distance,
              .segment_size = content_size < segment ? content_size : segment,
              .cpu = glyd_cpu_select(params->cpu)},

@@ -15,6 +15,7 @@
 #define GLYD_SEGMENT_SIZE_MAX ((uint64_t)8 << 20) /* of level max: fewer bytes lost at borders */
 #define GLYD_SEGMENT_SIZE_HIGH ((uint64_t)16 << 20)
 #define GLYD_SEGMENT_SIZE_ULTRA ((uint64_t)32 << 20)
+#define GLYD_SEGMENT_SIZE_COLD ((uint64_t)GLYD_COLD_CONTENT_MAX)
 #define GLYD_SEGMENT_SIZE_BASE ((uint64_t)16 << 20)    /* most of a segment is copies, which cost no memory */
 #define GLYD_SEGMENT_SIZE_RECORDS ((uint64_t)16 << 20) /* what a segment says of its columns is shared by more rows */
 #define GLYD_SEGMENT_SIZE_LONG ((uint64_t)128 << 20)
@@ -31,6 +32,7 @@ typedef struct glyd_plan {
   uint64_t content_size; /* or GLYD_SIZE_UNKNOWN */
   const glyd_base *base; /* or NULL */
   int records;           /* segments may be records */
+  int cold;              /* segments may be cold */
   int64_t base_shift;    /* expected place in the base of numbers, less that in the content */
   glyd_lz_config lz;
   glyd_allocator allocator;

@@ -4,6 +4,7 @@
 #include "frame/segment_decode.h"
 
 #include "block/block_decode.h"
+#include "cold/cold_decode.h"
 #include "common/checksum.h"
 #include "common/mem.h"
 #include "frame/frame_common.h"
@@ -15,14 +16,16 @@
 uint64_t glyd_segment_decode_workspace(int kind, uint64_t content_size) {
   if (kind == GLYD_KIND_BASE) return glyd_segment_base_decode_workspace(content_size);
   if (kind == GLYD_KIND_RECORD) return glyd_segment_record_decode_workspace(content_size);
+  if (kind == GLYD_KIND_COLD) return glyd_cold_decode_workspace(content_size);
   return kind == GLYD_KIND_LZ || kind == GLYD_KIND_WEIGHTS ? glyd_segment_weights_decode_workspace() : 0;
 }
 
 uint64_t glyd_segment_decode_workspace_max(const glyd_frame_info *frame, uint64_t content_size) {
   uint64_t most = glyd_segment_decode_workspace(GLYD_KIND_LZ, content_size);
-  const int kinds[2] = {frame->has_base ? GLYD_KIND_BASE : GLYD_KIND_LZ,
-                        frame->has_records ? GLYD_KIND_RECORD : GLYD_KIND_LZ};
-  for (unsigned i = 0; i < 2; i++) {
+  const int kinds[3] = {frame->has_base ? GLYD_KIND_BASE : GLYD_KIND_LZ,
+                        frame->has_records ? GLYD_KIND_RECORD : GLYD_KIND_LZ,
+                        frame->has_cold ? GLYD_KIND_COLD : GLYD_KIND_LZ};
+  for (unsigned i = 0; i < 3; i++) {
     const uint64_t n = glyd_segment_decode_workspace(kinds[i], content_size);
     if (n > most) most = n;
   }
@@ -71,6 +74,7 @@ glyd_status glyd_segment_decode(unsigned cpu, void *workspace, const glyd_base *
   case GLYD_KIND_RECORD:
     status = glyd_segment_record_decode(cpu, workspace, out, len, payload, (size_t)segment->payload_size);
     break;
+  case GLYD_KIND_COLD: status = glyd_cold_decode(cpu, workspace, out, len, payload, (size_t)segment->payload_size); break;
   case GLYD_KIND_BASE:
     status = glyd_segment_base_decode(cpu, workspace, base, out, len, payload, (size_t)segment->payload_size);
     break;

@@ -4,6 +4,7 @@
 #include "frame/segment_encode.h"
 
 #include "block/block_encode.h"
+#include "cold/cold_encode.h"
 #include "common/checksum.h"
 #include "common/mem.h"
 #include "frame/frame_common.h"
@@ -15,6 +16,10 @@
 uint64_t glyd_segment_encode_workspace(const glyd_plan *plan) {
   const uint64_t own = plan->weights == GLYD_WEIGHTS_OFF ? glyd_lz_encode_workspace(&plan->lz)
                                                          : glyd_segment_weights_encode_workspace(&plan->lz);
+  if (plan->cold) {
+    const uint64_t cold = glyd_cold_encode_workspace(plan->lz.segment_size);
+    return plan->weights == GLYD_WEIGHTS_OFF || cold > own ? cold : own;
+  }
   const uint64_t base = plan->base ? glyd_segment_base_encode_workspace(&plan->lz) : 0;
   const uint64_t first = GLYD_RECORD_ALIGN(base > own ? base : own);
   return plan->records ? first + glyd_segment_record_encode_workspace(&plan->lz) : first;
@@ -122,8 +127,10 @@ static glyd_status encode_payload(const glyd_plan *plan, void *workspace, uint64
     const glyd_status status = encode_record(plan, workspace, in, len, payload, kind, size);
     if (status || *size > 0) return status;
   }
-  *kind = GLYD_KIND_LZ;
-  const glyd_status status = glyd_lz_encode(&plan->lz, workspace, in, len, payload, len - 1, size);
+  *kind = plan->cold ? GLYD_KIND_COLD : GLYD_KIND_LZ;
+  const glyd_status status =
+      plan->cold ? glyd_cold_encode(plan->lz.cpu, workspace, in, len, payload, len - 1, size)
+                 : glyd_lz_encode(&plan->lz, workspace, in, len, payload, len - 1, size);
   if (status != GLYD_E_BUFFER) return status;
   if (pass)
     glyd_checksum_pass_copy(pass, payload, in, 0, len);

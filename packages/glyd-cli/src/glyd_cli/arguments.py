@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, Literal, TypeAlias
 
-    Level: TypeAlias = Literal["turbo", "fast", "default", "max", "high", "ultra"]
+    Level: TypeAlias = Literal["turbo", "fast", "default", "max", "high", "ultra", "cold"]
 
 SUFFIX = ".glyd"
 
@@ -118,7 +118,7 @@ class _Later(argparse.Action):
 
     def __call__(self, _parser: Any, _namespace: Any, _values: Any, option_string: str | None = None) -> NoReturn:
         raise UsageError(
-            f"{option_string} is unknown to this version (levels: --turbo --fast --default --max --high --ultra)"
+            f"{option_string} is unknown to this version (levels: --turbo --fast --default --max --high --ultra --cold)"
         )
 
 
@@ -183,6 +183,7 @@ def build_parser() -> argparse.ArgumentParser:
         (("-9", "--max"), "max"),
         (("--high",), "high"),
         (("-19", "--ultra"), "ultra"),
+        (("-C", "--cold"), "cold"),
     ):
         add(*flags, dest="level", action="store_const", const=level)
     add("--long", action="store_true")

@@ -25,8 +25,10 @@ LEVELS
   -9, --max          few bytes, written as fast as zstd does: for what is read
                      more often than written
       --high         fewer still, written at 30 to 150 MB/s, read as fast
-  -19, --ultra       fewest bytes, written at a few MB/s, read as fast; each
-                     thread takes ten times a segment of 32 MiB to write
+  -19, --ultra       fewest bytes that still read fast, written at a few MB/s;
+                     each thread takes ten times a segment of 32 MiB to write
+  -C, --cold         fewest bytes of all, for what is read a few times in its
+                     life: about 1 MB/s a core and 340 MB a thread, both ways
       --long         with --max and above: find repeats up to 128 MiB apart;
                      each thread then takes several hundred MiB
   -r, --records      with any level: store tables and logs (CSV, JSON, SQL,

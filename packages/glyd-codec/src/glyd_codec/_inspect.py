@@ -34,6 +34,7 @@ _KINDS = {
     lib.GLYD_KIND_RECORD: "record",
     lib.GLYD_KIND_BASE: "base",
     lib.GLYD_KIND_WEIGHTS: "weights",
+    lib.GLYD_KIND_COLD: "cold",
 }
 
 

@@ -41,7 +41,7 @@ def compress(
     data
         Any C-contiguous buffer; read in place. It must not change during the call.
     level
-        "turbo", "fast", "default", "max", "high" or "ultra": trades bytes against time.
+        "turbo", "fast", "default", "max", "high", "ultra" or "cold": trades bytes against time.
     base
         Older content to store data against: a buffer, path, binary file object or `Base`.
         What both have in common costs next to nothing, wherever it has moved; the frame
@@ -62,7 +62,7 @@ def compress(
         at beforehand: there "auto" is as True.
     segment_size
         Bytes of content that are coded, and later read, on their own: 2^10 … 2^30;
-        None: at most 4 MiB (level "max": 8 MiB; "high", with a base or records: 16 MiB; "ultra": 32 MiB; with ``long``: 128 MiB), in pieces of equal size.
+        None: at most 4 MiB (level "max": 8 MiB; "high", with a base or records: 16 MiB; "ultra": 32 MiB; "cold": 64 MiB; with ``long``: 128 MiB), in pieces of equal size.
     weights
         Split numbers into their fields: "auto" in content that starts like a model
         (safetensors, GGUF, a file of PyTorch or NumPy), True wherever it gains, False never.

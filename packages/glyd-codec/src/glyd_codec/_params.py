@@ -15,7 +15,7 @@ from glyd_codec._native import ffi, lib
 if TYPE_CHECKING:
     from typing import Any, Literal, TypeAlias
 
-    Level: TypeAlias = Literal["turbo", "fast", "default", "max", "high", "ultra"]
+    Level: TypeAlias = Literal["turbo", "fast", "default", "max", "high", "ultra", "cold"]
     Weights: TypeAlias = Literal["auto", True, False]
     Records: TypeAlias = Literal[True, False, "auto"]
 
@@ -26,6 +26,7 @@ _LEVEL_IDS = {
     "max": lib.GLYD_LEVEL_MAX,
     "high": lib.GLYD_LEVEL_HIGH,
     "ultra": lib.GLYD_LEVEL_ULTRA,
+    "cold": lib.GLYD_LEVEL_COLD,
 }
 
 _RECORDS: dict[object, int] = {False: 0, True: 1, "auto": 2}  # GLYD_RECORDS_*
@@ -37,6 +38,7 @@ LEVEL_NAMES = {number: name for name, number in _LEVEL_IDS.items()}
 
 SEGMENT_SIZE_MIN = 1 << lib.GLYD_SEGMENT_LOG_MIN
 SEGMENT_SIZE_MAX = 1 << lib.GLYD_SEGMENT_LOG_MAX
+COLD_SEGMENT_SIZE_MAX = 1 << 26
 
 STREAM_THREADS_MAX = 8  # threads=0 of streaming objects stops here: each thread holds a segment
 
@@ -158,7 +160,7 @@ def native_params(
     ------
     ParameterError
         For an unknown level, a segment size outside 2^10 … 2^30, or ``long`` with a level below max
-        or with a base.
+        or with a base, level cold with ``long``, a base or records.
     """
     params = ffi.new("glyd_params *")
     lib.glyd_params_init(params, level_id(level))
@@ -166,8 +168,15 @@ def native_params(
         raise ParameterError(f"long needs level 'max' or above, not {level!r}")
     if long and base:
         raise ParameterError("long and base exclude each other: copies reach over all of a base anyway")
+    if level == "cold" and (long or base or records is True):
+        named = "long" if long else "a base" if base else "records"
+        raise ParameterError(f"level 'cold' takes no {named}: its model finds repeats and rows by itself")
     if segment_size is not None:
         size = operator.index(segment_size)
+        if level == "cold" and size > COLD_SEGMENT_SIZE_MAX:
+            raise ParameterError(
+                f"segment_size must be at most {COLD_SEGMENT_SIZE_MAX} bytes at level 'cold', not {size}", found=size
+            )
         if not SEGMENT_SIZE_MIN <= size <= SEGMENT_SIZE_MAX:
             raise ParameterError(
                 f"segment_size must be {SEGMENT_SIZE_MIN} … {SEGMENT_SIZE_MAX} bytes, not {size}", found=size

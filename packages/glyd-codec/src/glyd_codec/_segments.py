@@ -27,6 +27,7 @@ _VARINT_END = 0x80
 _MEMORY_EXTRA = 1 << 20  # docs/format.md: memory code
 _PAYLOAD_EXTRA = 4096
 _RECORDS_EXTRA = 4 << 20
+_COLD_EXTRA = 12 << 20
 
 
 def varint(value: int) -> bytes:
@@ -39,12 +40,27 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
-def memory_code(segment_nbytes: int, content_nbytes: int, *, has_base: bool = False, has_records: bool = False) -> int:
+def cold_memory(content: int) -> int:
+    """Return the bytes of the model of cold segments (native/src/cold/spec.md)."""
+    log = min(max((content - 1).bit_length(), 12), 24)
+    return _COLD_EXTRA + (8 << min(log - 2, 20)) + (12 << log)
+
+
+def memory_code(
+    segment_nbytes: int,
+    content_nbytes: int,
+    *,
+    has_base: bool = False,
+    has_records: bool = False,
+    has_cold: bool = False,
+) -> int:
     """Return the memory code of a frame of this content size (docs/format.md, Header)."""
     content = min(segment_nbytes, content_nbytes)
     needed = (3 if has_base else 2) * content + _PAYLOAD_EXTRA + _MEMORY_EXTRA
     if has_records:
         needed += 3 * content + _RECORDS_EXTRA
+    if has_cold:
+        needed += cold_memory(content)
     code = 0
     while (8 + code % 8) << (code // 8 + 10) < needed:
         code += 1
@@ -52,7 +68,13 @@ def memory_code(segment_nbytes: int, content_nbytes: int, *, has_base: bool = Fa
 
 
 def run_header(
-    header: bytes, segment_nbytes: int, content_nbytes: int, *, has_base: bool = False, has_records: bool = False
+    header: bytes,
+    segment_nbytes: int,
+    content_nbytes: int,
+    *,
+    has_base: bool = False,
+    has_records: bool = False,
+    has_cold: bool = False,
 ) -> bytes:
     """Return the header of a frame that holds some of the segments of another one.
 
@@ -68,6 +90,8 @@ def run_header(
         It is stored against a base.
     has_records
         Its segments may be records.
+    has_cold
+        Its segments may be cold.
     """
     at = 9
     if header[5] & lib.GLYD_FLAG_CONTENT_SIZE:
@@ -76,7 +100,7 @@ def run_header(
         at += 1
     extensions = header[at:-4]  # with their length; empty where there are none
     flags = header[5] & ~lib.GLYD_FLAG_TRAILER | lib.GLYD_FLAG_CONTENT_SIZE
-    code = memory_code(segment_nbytes, content_nbytes, has_base=has_base, has_records=has_records)
+    code = memory_code(segment_nbytes, content_nbytes, has_base=has_base, has_records=has_records, has_cold=has_cold)
     out = header[:5] + bytes([flags]) + header[6:8] + bytes([code]) + varint(content_nbytes) + extensions
     return out + (lib.glyd_checksum(borrow(out), len(out)) & 0xFFFFFFFF).to_bytes(4, "little")
 
@@ -107,6 +131,7 @@ def fetch_run(source: Source, index: Index, first: int, last: int) -> tuple[Any,
         content,
         has_base=bool(frame.info.has_base),
         has_records=bool(frame.info.has_records),
+        has_cold=bool(frame.info.has_cold),
     )
     size = len(header) + stored
     memory = scratch(size)

@@ -80,7 +80,7 @@ class Compressor:
     Parameters
     ----------
     level
-        "turbo", "fast", "default", "max", "high" or "ultra".
+        "turbo", "fast", "default", "max", "high", "ultra" or "cold".
     threads
         Segments to compress at once; 0: one a CPU, at most 8. Each takes twice the size
         of a segment and its tables as memory.
