@@ -3,7 +3,7 @@
 """Write the golden files: frames whose reading is pinned, in native/tests/golden.
 
     python tools/make_golden.py            rules/ and generated/, from the tools alone
-    python tools/make_golden.py encoded    encoded/, with the glyd package that is installed
+    python tools/make_golden.py encoded    encoded/, with the glyd package that is installed; or cold: cold/
 
 ``rules`` are the cases of frame_breaker.py, ``generated`` streams of frame_generator.py, ``encoded`` what
 the library writes at each level. manifest.txt has a line for each file: name, the status that reading it
@@ -164,6 +164,19 @@ def encoded() -> Iterator[tuple[str, bytes]]:
         yield f"encoded/records-{name}-max.glyd", glyd.compress(content, "max", records=True)
 
 
+def cold() -> Iterator[tuple[str, bytes]]:
+    """Return cold frames that the library writes; small ones, as the reference decoder reads 1.5 KB a second."""
+    import glyd  # noqa: PLC0415 -- the other parts do without
+
+    for size in (1, 100, 1500):
+        yield f"cold/sample-{size}.glyd", glyd.compress(sample(size, size), "cold")
+    yield "cold/segments.glyd", glyd.compress(sample(2500, 1), "cold", segment_size=1 << 10)
+    yield "cold/far.glyd", glyd.compress(sample(900, 4) * 3, "cold")
+    for name, content in tables():
+        yield f"cold/{name}.glyd", glyd.compress(content[:1500], "cold")
+    yield "cold/numbers.glyd", glyd.compress(model(400), "cold", weights=False)
+
+
 def line(name: str, data: bytes) -> str:
     """Return the line of the manifest, as the reference decoder reads the file."""
     try:
@@ -175,10 +188,11 @@ def line(name: str, data: bytes) -> str:
 
 def main() -> int:
     """Write the files of some parts and the manifest of all."""
-    parts = {"encoded": encoded} if sys.argv[1:] == ["encoded"] else {"rules": rules, "generated": generated}
-    if sys.argv[1:] not in ([], ["encoded"]):
-        sys.stderr.write("usage: make_golden.py [encoded]\n")
+    by_library = {"encoded": encoded, "cold": cold}
+    if len(sys.argv) > 2 or sys.argv[1:2] not in ([], *([name] for name in by_library)):
+        sys.stderr.write("usage: make_golden.py [encoded | cold]\n")
         return 2
+    parts = {name: by_library[name] for name in sys.argv[1:]} or {"rules": rules, "generated": generated}
     for make in parts.values():
         for name, data in make():
             path = GOLDEN / name

@@ -20,7 +20,8 @@ from typing import Final
 from reference_base import base_id, decode_base
 from reference_blocks import decode_lz
 from reference_bytes import Bytes, FormatError, unzigzag
-from reference_cold import CONTENT_MAX, decode_cold, model_memory
+from reference_cold import decode_cold
+from reference_cold_tables import CONTENT_MAX, model_memory
 from reference_fields import decode_weights
 from reference_rows import decode_records
 from reference_xxh3 import xxh3_64

@@ -9,7 +9,7 @@
 #include "common/cpu.h"
 #include "fuzz.h"
 
-#define CONTENT_MAX ((size_t)1 << 12) /* the model is slow: small contents, many inputs */
+#define CONTENT_MAX ((size_t)1 << 10) /* the model is slow: small contents, many inputs */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size < 3) return 0;

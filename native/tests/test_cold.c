@@ -4,10 +4,10 @@
  * Cold payloads: round trips of every kind of content, every CPU form with the
  * bytes of the plain one, refusals, damage.
  */
+#include "codec_test.h"
 #include "cold/cold_decode.h"
 #include "cold/cold_encode.h"
 #include "cold/cold_memory.h"
-#include "codec_test.h"
 #include "common/cpu.h"
 #include "glyd/glyd.h"
 

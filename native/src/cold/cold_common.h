@@ -14,14 +14,14 @@
 #include "common/mem.h"
 #include "glyd/format.h"
 
-#define GLYD_COLD_HEADER 1u        /* bytes of payload before the code: the profile */
-#define GLYD_COLD_CODE_TAIL 4u     /* bytes that end the code */
-#define GLYD_COLD_CONTEXTS 13u     /* of a byte, in each profile */
-#define GLYD_COLD_ORDERS 6u        /* the first contexts: orders 1 to 6 */
-#define GLYD_COLD_ENTRIES 16u      /* probabilities that a mixer weighs: of contexts, expected byte (2), a bias */
-#define GLYD_COLD_INPUTS 32u       /* two a probability */
-#define GLYD_COLD_SETS 4u          /* mixers of the first layer */
-#define GLYD_COLD_SSE 2u           /* final stages */
+#define GLYD_COLD_HEADER 1u    /* bytes of payload before the code: the profile */
+#define GLYD_COLD_CODE_TAIL 4u /* bytes that end the code */
+#define GLYD_COLD_CONTEXTS 13u /* of a byte, in each profile */
+#define GLYD_COLD_ORDERS 6u    /* the first contexts: orders 1 to 6 */
+#define GLYD_COLD_ENTRIES 16u  /* probabilities that a mixer weighs: of contexts, expected byte (2), a bias */
+#define GLYD_COLD_INPUTS 32u   /* two a probability */
+#define GLYD_COLD_SETS 4u      /* mixers of the first layer */
+#define GLYD_COLD_SSE 2u       /* final stages */
 #define GLYD_COLD_STATES 256u
 #define GLYD_COLD_FIELDS 256u /* of a row, that have a place of their own */
 
@@ -95,10 +95,10 @@ typedef struct glyd_cold_model {
   uint32_t shift; /* of the bit to come: 7 … 0 */
   uint32_t profile;
   uint32_t learn_shift; /* how slowly maps follow */
-  uint32_t order; /* how many orders have been seen */
+  uint32_t order;       /* how many orders have been seen */
   uint32_t last4, last8, last12;
-  uint32_t expected; /* byte expected, + 256; 0: none or it has not come true */
-  uint32_t failed;   /* 1: it is known to be another than the expected one */
+  uint32_t expected;     /* byte expected, + 256; 0: none or it has not come true */
+  uint32_t failed;       /* 1: it is known to be another than the expected one */
   uint32_t length_class; /* of the match, 0 … 255 */
   uint32_t grade;        /* the same in three steps */
   uint8_t *slots[GLYD_COLD_CONTEXTS];
@@ -117,7 +117,7 @@ typedef struct glyd_cold_model {
   uint32_t gate_p; /* 0: not asked for this byte */
 
   glyd_cold_match match;
-  uint32_t long_hash;  /* of the last 16 bytes */
+  uint32_t long_hash;   /* of the last 16 bytes */
   uint32_t *match_line; /* of the short table: from the last five bytes */
   uint32_t is_hashed;   /* 1: hash[] belongs to pos */
   glyd_cold_place place;
@@ -158,7 +158,8 @@ extern const glyd_cold_kernel glyd_cold_kernel_avx2;
 extern const glyd_cold_kernel glyd_cold_kernel_avx512;
 
 /* Begin: content of len bytes that will stand at data. NULL: no such profile. */
-glyd_cold_model *glyd_cold_model_begin(unsigned cpu, void *workspace, unsigned profile, const uint8_t *data, size_t len);
+glyd_cold_model *glyd_cold_model_begin(unsigned cpu, void *workspace, unsigned profile, const uint8_t *data,
+                                       size_t len);
 
 /* Before the byte at pos: chance of 65536 that it is the expected one. 0: the
  * byte is coded bit by bit right away. */

@@ -37,8 +37,8 @@ GLYD_INLINE void put_bit(writer *w, uint32_t p, uint32_t bit) {
   }
 }
 
-static glyd_status encode(unsigned cpu, void *workspace, unsigned profile, const uint8_t *in,
-                          size_t len, uint8_t *out, size_t cap, size_t *out_len) {
+static glyd_status encode(unsigned cpu, void *workspace, unsigned profile, const uint8_t *in, size_t len, uint8_t *out,
+                          size_t cap, size_t *out_len) {
   if (cap < GLYD_COLD_HEADER + GLYD_COLD_CODE_TAIL) return GLYD_E_BUFFER;
   writer w = {0, UINT32_MAX, out, out + cap - GLYD_COLD_CODE_TAIL, 0};
   put_byte(&w, (uint8_t)profile);

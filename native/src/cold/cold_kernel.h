@@ -39,8 +39,7 @@ GLYD_INLINE __m256i dot(const vector *x, const int16_t *w) {
 GLYD_INLINE void train(const vector *x, int16_t *w, int32_t error) {
   const __m512i e = _mm512_set1_epi16((int16_t)error);
   for (unsigned i = 0; i < VECTORS; i++)
-    _mm512_store_si512(w + i * PER_VECTOR,
-                       _mm512_adds_epi16(load(w + i * PER_VECTOR), _mm512_mulhrs_epi16(x[i], e)));
+    _mm512_store_si512(w + i * PER_VECTOR, _mm512_adds_epi16(load(w + i * PER_VECTOR), _mm512_mulhrs_epi16(x[i], e)));
 }
 
 GLYD_INLINE void learn(uint32_t *out, const uint32_t *entries, uint32_t bit, unsigned shift, const int16_t *stretch) {
@@ -73,8 +72,7 @@ GLYD_INLINE vector inputs(const uint32_t *entries) {
 
 GLYD_INLINE __m256i dot(const vector *x, const int16_t *w) {
   __m256i sum = _mm256_madd_epi16(x[0], load(w));
-  for (unsigned i = 1; i < VECTORS; i++)
-    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(x[i], load(w + i * PER_VECTOR)));
+  for (unsigned i = 1; i < VECTORS; i++) sum = _mm256_add_epi32(sum, _mm256_madd_epi16(x[i], load(w + i * PER_VECTOR)));
   return sum;
 }
 
@@ -90,8 +88,7 @@ GLYD_INLINE void learn(uint32_t *out, const uint32_t *entries, uint32_t bit, uns
     __m256i p = _mm256_srli_epi32(load(entries + i), 12);
     p = _mm256_add_epi32(p, _mm256_sra_epi32(_mm256_sub_epi32(target, p), _mm_cvtsi32_si128((int)shift)));
     const __m256i logit = _mm256_i32gather_epi32((const int *)(const void *)stretch, _mm256_srli_epi32(p, 8), 2);
-    store(out + i,
-          _mm256_or_si256(_mm256_slli_epi32(p, 12), _mm256_and_si256(logit, _mm256_set1_epi32(4095))));
+    store(out + i, _mm256_or_si256(_mm256_slli_epi32(p, 12), _mm256_and_si256(logit, _mm256_set1_epi32(4095))));
   }
 }
 
@@ -196,7 +193,7 @@ GLYD_INLINE void unmix(glyd_cold_model *restrict m, int32_t target, int32_t fina
 
 #endif
 
-_Static_assert(GLYD_COLD_SETS * (int64_t)GLYD_COLD_LOGIT_MAX * FINAL_MAX < INT32_MAX, "sums of mix()");
+_Static_assert(GLYD_COLD_SETS *(int64_t)GLYD_COLD_LOGIT_MAX *FINAL_MAX < INT32_MAX, "sums of mix()");
 
 /* ---- one bit ------------------------------------------------------------------ */
 
@@ -311,8 +308,7 @@ static void update(glyd_cold_model *restrict m, uint32_t bit) {
 static void spread(glyd_cold_model *m) {
   uint32_t hash[GLYD_COLD_CONTEXTS];
   const uint32_t shift = 32 - (m->table_log - 6);
-  for (unsigned i = 0; i < GLYD_COLD_CONTEXTS; i++)
-    hash[i] = glyd_cold_mix(m->hash[i] * 0x9E3779B1u + i * 0x632BE5ABu);
+  for (unsigned i = 0; i < GLYD_COLD_CONTEXTS; i++) hash[i] = glyd_cold_mix(m->hash[i] * 0x9E3779B1u + i * 0x632BE5ABu);
   memcpy(m->hash, hash, sizeof hash);
   for (unsigned i = 1; i < GLYD_COLD_CONTEXTS; i++)
     __builtin_prefetch(m->tables + ((size_t)(i - 1) << m->table_log) + (size_t)(hash[i] >> shift) * 64);

@@ -6,13 +6,13 @@
  */
 #include "cold/cold_context.h"
 
-#define SHORT_MIN 6u   /* bytes of the short context */
-#define LONG_MIN 16u   /* of the long one */
-#define VERIFY_MAX 32u /* a found context is compared so far */
+#define SHORT_MIN 6u     /* bytes of the short context */
+#define LONG_MIN 16u     /* of the long one */
+#define VERIFY_MAX 32u   /* a found context is compared so far */
 #define SEARCH_BELOW 16u /* a match that agreed in fewer bytes is given up for a longer one */
 #define LENGTH_MAX 65535u
-#define MISSES_MAX 8u    /* after so many the match is over */
-#define GATE_LENGTH 100u /* bytes that agreed before the gate is asked */
+#define MISSES_MAX 8u     /* after so many the match is over */
+#define GATE_LENGTH 100u  /* bytes that agreed before the gate is asked */
 #define GATE_P_MIN 65300u /* of 65536: the gate is used from this chance on */
 #define GATE_LIMIT 255u
 

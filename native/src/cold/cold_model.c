@@ -4,10 +4,10 @@
  * Setting up the model, its slots and the gate. All in integers: the same on
  * every machine.
  */
-#include "common/alloc.h"
-#include "common/cpu.h"
 #include "cold/cold_common.h"
 #include "cold/cold_context.h"
+#include "common/alloc.h"
+#include "common/cpu.h"
 
 #define LINE 64u /* bytes of a table that one context owns: four slots of a tag and 15 states */
 #define SLOT 16u
@@ -138,7 +138,8 @@ static const glyd_cold_kernel *kernel_for(unsigned cpu) {
   return &glyd_cold_kernel_scalar;
 }
 
-glyd_cold_model *glyd_cold_model_begin(unsigned cpu, void *workspace, unsigned profile, const uint8_t *data, size_t len) {
+glyd_cold_model *glyd_cold_model_begin(unsigned cpu, void *workspace, unsigned profile, const uint8_t *data,
+                                       size_t len) {
   if (profile >= GLYD_COLD_PROFILES) return NULL;
   glyd_cold_model *const m = workspace;
   glyd_alloc_use_whole(workspace, glyd_cold_memory(len));

@@ -126,7 +126,8 @@ void glyd_header_decode_extensions(glyd_extension_reader *reader, const uint8_t 
       }
     } else {
       reader->type = reader->value;
-      const int known = reader->type == GLYD_RECORD_BASE || reader->type == GLYD_RECORD_RECORDS || reader->type == GLYD_RECORD_COLD;
+      const int known =
+          reader->type == GLYD_RECORD_BASE || reader->type == GLYD_RECORD_RECORDS || reader->type == GLYD_RECORD_COLD;
       if ((reader->type & 1) && !known && reader->required == 0) reader->required = reader->type;
     }
     reader->in_length = !reader->in_length;
@@ -163,9 +164,8 @@ glyd_status glyd_header_decode_finish(glyd_header_prefix *prefix, const glyd_ext
   if (known && info->content_size > GLYD_CONTENT_SIZE_MAX)
     return glyd_frame_fail(error, GLYD_E_HEADER, 0, GLYD_CONTENT_SIZE_MAX, info->content_size);
   if (!known && !info->has_trailer) return glyd_frame_fail(error, GLYD_E_HEADER, 0, GLYD_FLAG_TRAILER, prefix->flags);
-  const unsigned code =
-      glyd_frame_memory_code(prefix->segment_log, info->content_size, extensions->has_base, extensions->has_records,
-                             extensions->has_cold);
+  const unsigned code = glyd_frame_memory_code(prefix->segment_log, info->content_size, extensions->has_base,
+                                               extensions->has_records, extensions->has_cold);
   if (code != prefix->memory_code) return glyd_frame_fail(error, GLYD_E_HEADER, 0, code, prefix->memory_code);
   if (extensions->malformed || extensions->skip || extensions->shift || extensions->in_length)
     return glyd_frame_fail(error, GLYD_E_HEADER, 0, prefix->extensions_size, extensions->skip);
@@ -195,8 +195,7 @@ glyd_status glyd_header_decode_frame(const uint8_t *in, size_t len, glyd_frame_i
 }
 
 static int kind_known(int kind) {
-  return (kind >= GLYD_KIND_RAW && kind <= GLYD_KIND_BASE) || kind == GLYD_KIND_WEIGHTS ||
-         kind == GLYD_KIND_COLD;
+  return (kind >= GLYD_KIND_RAW && kind <= GLYD_KIND_BASE) || kind == GLYD_KIND_WEIGHTS || kind == GLYD_KIND_COLD;
 }
 
 glyd_status glyd_header_decode_segment(const uint8_t *in, size_t len, const glyd_frame_info *frame,

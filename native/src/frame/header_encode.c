@@ -21,7 +21,7 @@ size_t glyd_header_encode_frame(const glyd_plan *plan, uint8_t *out) {
   out[6] = (uint8_t)plan->level;
   out[7] = (uint8_t)plan->segment_log;
   out[8] = (uint8_t)glyd_frame_memory_code(plan->segment_log, plan->content_size, plan->base != NULL, plan->records,
-                                            plan->cold);
+                                           plan->cold);
   uint8_t *p = out + 9;
   if (known) p = glyd_put_varint(p, plan->content_size);
   if (plan->base || plan->records || plan->cold) { /* all lengths and types are below 128 */

@@ -74,7 +74,9 @@ glyd_status glyd_segment_decode(unsigned cpu, void *workspace, const glyd_base *
   case GLYD_KIND_RECORD:
     status = glyd_segment_record_decode(cpu, workspace, out, len, payload, (size_t)segment->payload_size);
     break;
-  case GLYD_KIND_COLD: status = glyd_cold_decode(cpu, workspace, out, len, payload, (size_t)segment->payload_size); break;
+  case GLYD_KIND_COLD:
+    status = glyd_cold_decode(cpu, workspace, out, len, payload, (size_t)segment->payload_size);
+    break;
   case GLYD_KIND_BASE:
     status = glyd_segment_base_decode(cpu, workspace, base, out, len, payload, (size_t)segment->payload_size);
     break;

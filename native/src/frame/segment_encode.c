@@ -128,9 +128,8 @@ static glyd_status encode_payload(const glyd_plan *plan, void *workspace, uint64
     if (status || *size > 0) return status;
   }
   *kind = plan->cold ? GLYD_KIND_COLD : GLYD_KIND_LZ;
-  const glyd_status status =
-      plan->cold ? glyd_cold_encode(plan->lz.cpu, workspace, in, len, payload, len - 1, size)
-                 : glyd_lz_encode(&plan->lz, workspace, in, len, payload, len - 1, size);
+  const glyd_status status = plan->cold ? glyd_cold_encode(plan->lz.cpu, workspace, in, len, payload, len - 1, size)
+                                        : glyd_lz_encode(&plan->lz, workspace, in, len, payload, len - 1, size);
   if (status != GLYD_E_BUFFER) return status;
   if (pass)
     glyd_checksum_pass_copy(pass, payload, in, 0, len);
