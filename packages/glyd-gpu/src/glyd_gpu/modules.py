@@ -7,6 +7,8 @@ it had, the parameter ``weight`` becomes ``weight_packed`` (bytes as a plain
 uint8 tensor, the name that packed checkpoints use), and ``weight`` becomes a
 property. So hooks, names and ``isinstance`` keep working, tied modules share one
 buffer, and `restore` leads back.
+
+File length: classes and the functions that make their instances need each other.
 """
 
 from __future__ import annotations
