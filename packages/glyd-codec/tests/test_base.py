@@ -52,6 +52,24 @@ def test_common_content_costs_next_to_nothing(level):
     assert glyd.decompress(frame, base=data) == moved
 
 
+@pytest.mark.parametrize("joined_in_memory", [0, 64 << 20])
+def test_several_bases(tmp_path, monkeypatch, joined_in_memory):
+    monkeypatch.setattr("glyd_codec._base._JOINED_IN_MEMORY", joined_in_memory)
+    (tmp_path / "lines").write_bytes(LINES)
+    sources = (NOISE, tmp_path / "lines", io.BytesIO(b""))
+    new = NOISE[1_000_000:2_000_000] + LINES[:500_000] + NOISE[:1_000_000] + LINES[500_000:]
+    with glyd.Base(*sources) as both:
+        assert (both.nbytes, both.id) == (len(NOISE + LINES), glyd.Base(NOISE + LINES).id)
+        frame = glyd.compress(new, base=both)
+        assert len(frame) < 400
+        assert glyd.decompress(frame, base=both) == new
+    assert glyd.decompress(frame, base=NOISE + LINES) == new
+    for other in (glyd.Base(LINES, NOISE), glyd.Base(NOISE), glyd.Base(NOISE, LINES, b"x")):
+        with pytest.raises(glyd.WrongBaseError):
+            glyd.decompress(frame, base=other)
+    assert glyd.Base(b"", b"").nbytes == 0
+
+
 def edited(data, seed):
     rng = random.Random(seed)
     out = bytearray(data)

@@ -16,6 +16,7 @@ from glyd_codec._native import ffi, lib
 from glyd_codec._source import is_path
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import TracebackType
     from typing import IO, Any, TypeAlias
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from glyd_codec._source import Path
 
     BaseLike: TypeAlias = "Base | ReadableBuffer | Path | IO[bytes]"
+
+
+_JOINED_IN_MEMORY = 64 << 20
 
 
 class Base:
@@ -39,6 +43,10 @@ class Base:
         A C-contiguous buffer, a path, or a binary file object, of which everything from
         its current place on is the base. Buffers, and files of the system, are not
         copied: they must not change until `close`. Other file objects are read into memory.
+    *more
+        Further sources: the base is then what all of them hold, one after the other, and
+        readers need the same ones in the same order. They are copied, into a temporary
+        file where they are large.
 
     Raises
     ------
@@ -55,10 +63,10 @@ class Base:
     256 MiB, kept until `close`. Threads may share an object and use it at the same time.
     """
 
-    def __init__(self, source: ReadableBuffer | Path | IO[bytes]) -> None:
+    def __init__(self, source: ReadableBuffer | Path | IO[bytes], *more: ReadableBuffer | Path | IO[bytes]) -> None:
         self._lock = threading.Lock()
         self._is_indexed = False
-        memory, is_mapped = _load(source)
+        memory, is_mapped = _load_all((source, *more)) if more else _load(source)
         self._nbytes = len(memory)
         holder = ffi.new("glyd_base **")
         status = lib.glyd_base_create(holder, memory, self._nbytes, is_mapped, ffi.NULL)
@@ -137,6 +145,20 @@ def _load(source: ReadableBuffer | Path | IO[bytes]) -> tuple[Any, bool]:
     if hasattr(source, "read"):
         return _load_file(source)  # type: ignore[arg-type]
     return borrow(source), False  # type: ignore[arg-type]
+
+
+def _load_all(sources: Sequence[ReadableBuffer | Path | IO[bytes]]) -> tuple[Any, bool]:
+    """Return several contents as one."""
+    parts = [_load(source)[0] for source in sources]
+    if sum(map(len, parts)) <= _JOINED_IN_MEMORY:
+        return borrow(b"".join(ffi.buffer(part) for part in parts)), False
+    import tempfile  # noqa: PLC0415 - costs 10 ms
+
+    with tempfile.TemporaryFile() as file:
+        for part in parts:
+            file.write(ffi.buffer(part))
+        file.seek(0)
+        return _load_file(file)  # the mapping outlives the file
 
 
 def _load_file(file: IO[bytes]) -> tuple[Any, bool]:
