@@ -137,6 +137,14 @@ for i, path in enumerate(paths):
 """
 
 
+class GlydHigh(Glyd):
+    level = "high"
+
+
+class GlydUltra(Glyd):
+    level = "ultra"
+
+
 class GlydOnce(Glyd):
     """All versions by one process, as a program does that uses the library."""
 
@@ -148,7 +156,7 @@ class GlydOnce(Glyd):
 
 
 TOOLS = {"zstd -3 alone": ZstdAlone, "zstd -3 patch chain": Zstd, "zstd -19 patch chain": Zstd19,
-         "xdelta3 -9 lzma chain": Xdelta, "borg zstd 9": Borg, "restic max": Restic, "glyd-store max": Glyd, "glyd-store max, one process": GlydOnce}  # fmt: skip
+         "xdelta3 -9 lzma chain": Xdelta, "borg zstd 9": Borg, "restic max": Restic, "glyd-store max": Glyd, "glyd-store high": GlydHigh, "glyd-store ultra": GlydUltra, "glyd-store max, one process": GlydOnce}  # fmt: skip
 
 
 def measure(name, versions, folder):

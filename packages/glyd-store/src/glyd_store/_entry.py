@@ -22,6 +22,8 @@ JSON_NBYTES_MAX = 1 << 30
 """Room that the JSON of an entry may take: more is no entry of ours."""
 
 FORMAT = 1
+FINGERPRINT_NBYTES = 6
+"""What is kept of a fingerprint: enough to tell apart those of a million contents."""
 
 
 @dataclass(slots=True)
@@ -88,7 +90,7 @@ class Content:
         if self.check is not None:
             out["check"] = self.check.hex()
         if self.fingerprints:
-            out["fp"] = struct.pack(f">{len(self.fingerprints)}Q", *self.fingerprints).hex()
+            out["fp"] = b"".join(value.to_bytes(FINGERPRINT_NBYTES, "big") for value in self.fingerprints).hex()
         return out
 
     @classmethod
@@ -103,7 +105,10 @@ class Content:
             None if base is None else _hash(base),
             str(found.get("family", "")),
             _count(found.get("member", 0)),
-            struct.unpack(f">{len(raw) // 8}Q", raw),
+            tuple(
+                int.from_bytes(raw[at : at + FINGERPRINT_NBYTES], "big")
+                for at in range(0, len(raw), FINGERPRINT_NBYTES)
+            ),
             _hash(found["check"], 16) if "check" in found else None,
         )
 
@@ -203,7 +208,7 @@ def encode_entry(entry: Entry) -> bytes:
     if entry.drop_entries or entry.drop_streams:
         out["drop"] = {"entries": entry.drop_entries, "streams": [s.hex() for s in entry.drop_streams]}
     text = json.dumps(out, separators=(",", ":")).encode("ascii")
-    frame = glyd.compress(text, "default", threads=1)
+    frame = glyd.compress(text, "max", threads=1)  # hashes in hexadecimal: half the bytes
     tail = struct.pack("<I", len(frame)) + frame + entry.payload
     return _MAGIC + hashlib.sha256(tail).digest() + tail
 

@@ -11,6 +11,7 @@ import struct
 from typing import TYPE_CHECKING
 
 import glyd
+from glyd_store._entry import FINGERPRINT_NBYTES
 from glyd_store._index import signed
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 N_FINGERPRINTS = 128
 _UNSIGNED = (1 << 64) - 1
+_DROPPED_BITS = 64 - 8 * FINGERPRINT_NBYTES
 
 
 class Sketch:
@@ -39,7 +41,8 @@ class Sketch:
     def finish(self, head: bytes) -> tuple[int, ...]:
         """Return the fingerprints, with one of the structure if the content starts as model files do."""
         structure = model_structure(head)
-        return (*self._best, structure) if structure is not None else tuple(self._best)
+        best = tuple(value >> _DROPPED_BITS for value in self._best)
+        return (*best, structure >> _DROPPED_BITS) if structure is not None else best
 
 
 def model_structure(head: bytes) -> int | None:
