@@ -17,7 +17,23 @@ from hypothesis import strategies as st
 import glyd
 
 TOOLS = Path(__file__).resolve().parents[3] / "tools"
-WORDS = ["the", "model", "weighs", "what", "came", "after", "each", "context", "and", "codes", "a", "bit", "by", "its", "chance"]
+WORDS = [
+    "the",
+    "model",
+    "weighs",
+    "what",
+    "came",
+    "after",
+    "each",
+    "context",
+    "and",
+    "codes",
+    "a",
+    "bit",
+    "by",
+    "its",
+    "chance",
+]
 
 
 def text(size, seed=1):

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from glyd_cli import machine
 from glyd_cli.errors import Exit, FileError, UsageError, os_reason
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from glyd_cli.report import Reporter
 
-_NEEDED = ("torch", "transformers", "fastapi", "uvicorn", "llguidance", "prometheus_client", "glyd_gpu")
+_NEEDED = ("torch", "transformers", "fastapi", "httpx", "uvicorn", "llguidance", "prometheus_client", "glyd_gpu")
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _TOKENIZERS = {"tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json"}
 DEFAULT_PORT = 8000
@@ -45,6 +46,10 @@ class ServeOptions:
         Requests that run, and that wait, at once.
     prompt
         ``-p``: answer this and exit.
+    engine
+        What runs the model; auto: vLLM where it is installed and there is a GPU.
+    engine_flags
+        What follows ``--``: flags of vLLM's.
     """
 
     verb: str = "run"
@@ -52,7 +57,7 @@ class ServeOptions:
     host: str = "127.0.0.1"
     port: int | None = None
     context: int | None = None
-    slots: int = 8
+    slots: int | None = None
     queue: int = 256
     layout: Literal["auto", "tiered", "mma12"] = "auto"
     exact: bool = False
@@ -70,6 +75,8 @@ class ServeOptions:
     allow_host: list[str] = field(default_factory=list)
     trust_remote_code: bool = False
     page: bool = True
+    engine: Literal["auto", "vllm", "transformers"] = "auto"
+    engine_flags: list[str] = field(default_factory=list)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -95,6 +102,7 @@ def build_serve_parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--host", metavar="ADDRESS")
     add("--port", metavar="N", type=_port)
+    add("--engine", choices=("auto", "vllm", "transformers"))
     add("--context", metavar="N", type=_count)
     add("--slots", metavar="N", type=_count)
     add("--queue", metavar="N", type=_count)
@@ -129,8 +137,11 @@ def parse_serve(verb: str, words: Sequence[str]) -> ServeOptions | None:
     UsageError
         For options that do not exist, contradict each other or lack a value.
     """
+    words, flags = list(words), []
+    if "--" in words:
+        words, flags = words[: words.index("--")], words[words.index("--") + 1 :]
     try:
-        given = vars(build_serve_parser().parse_intermixed_args(list(words)))
+        given = vars(build_serve_parser().parse_intermixed_args(words))
     except argparse.ArgumentError as error:
         raise UsageError(str(error).removeprefix("argument ")) from None
     if given.pop("help"):
@@ -143,6 +154,9 @@ def parse_serve(verb: str, words: Sequence[str]) -> ServeOptions | None:
             if given[name] is not None:
                 raise UsageError(f"--{name.replace('_', '-')} goes with run")
     options = ServeOptions(verb=verb, model=models[0], **{k: v for k, v in given.items() if v is not None})
+    options.engine_flags = flags
+    if flags and options.engine == "transformers":
+        raise UsageError(f"{flags[0]}: what follows -- goes to vLLM, and --engine transformers runs without it")
     if options.temperature is not None and not 0 <= options.temperature <= 2:
         raise UsageError(f"--temperature is from 0 to 2, found {options.temperature}")
     return options
@@ -171,9 +185,29 @@ def run_serve_verb(options: ServeOptions, reporter: Reporter) -> Exit:
     listener = None
     if options.prompt is None:
         listener = listen(options)
+    options.engine = chosen_engine(options)
     from glyd_cli.serving.verbs import serve_model  # noqa: PLC0415 - imports torch
 
     return serve_model(options, reporter, listener, key)
+
+
+def chosen_engine(options: ServeOptions) -> Literal["vllm", "transformers"]:
+    """Return what runs the model.
+
+    Raises
+    ------
+    UsageError
+        vLLM is asked for, or flags of its, and it is not there.
+    """
+    there = importlib.util.find_spec("vllm") is not None
+    if options.engine == "vllm" or options.engine_flags:
+        if not there:
+            raise UsageError("vLLM is not installed in this Python: python -m pip install vllm")
+        return "vllm"
+    on_gpu = options.device is None or options.device.startswith("cuda")
+    if options.engine == "auto" and there and on_gpu and machine.cards():
+        return "vllm"
+    return "transformers"
 
 
 def missing_packages() -> list[str]:
@@ -251,7 +285,8 @@ glyd serve MODEL    an OpenAI API for other programs
       --port N           8000; 0: any that is free
       --allow-host NAME  answer for this host name too (behind a proxy)
       --context N        tokens of a conversation at most
-      --slots N          requests that run at once (8)
+      --engine NAME      vllm, transformers, or auto: vLLM where it and a GPU are there
+      --slots N          requests that run at once (8; vLLM 256)
       --queue N          requests that wait at most (256)
       --layout NAME      auto, tiered (smallest) or mma12 (fastest)
       --exact            logits with the very bits of the bf16 model
@@ -269,6 +304,8 @@ run:
       --temperature X, --max-tokens N, --seed N
 
   In the chat: /bye /clear /think /nothink /save FILE /help
+
+What follows -- goes to vLLM: -- --tensor-parallel-size 2
 
 GLYD_API_KEY in the environment: clients must send it as their API key.
 """

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _KV_SHARE = {"cpu": 0.25, "cuda": 0.8}  # of the memory that is free once the weights are there
 _CONTEXT_MAX = 32768  # unless asked for: longer windows cost memory that most chats never use
 _CONTEXT_MIN = 64  # less is no chat
+SLOTS = 8  # requests at once, unless asked for
 _RUNTIME_NBYTES = {"cpu": 0, "cuda": 700_000_000}  # of libraries, once the first product ran
 
 _UNREACHABLE = "the hub cannot be reached and the model is not in the cache: check the network, or name a directory"
@@ -276,6 +277,11 @@ def cached_folder(options: ServeOptions) -> Path | None:
     return Path(config).parent if isinstance(config, str) else None
 
 
+def model_name(options: ServeOptions) -> str:
+    """Return the id of the model in the API."""
+    return options.name or (Path(options.model).resolve().name if os.path.isdir(options.model) else options.model)
+
+
 def make_engine(options: ServeOptions, model: Any, tokenizer: PreTrainedTokenizerFast) -> TransformersEngine:
     """Return an engine whose window and KV cache fit into memory.
 
@@ -284,14 +290,15 @@ def make_engine(options: ServeOptions, model: Any, tokenizer: PreTrainedTokenize
     UsageError
         The window asked for does not fit, or the model has a smaller one.
     """
-    name = options.name or (Path(options.model).resolve().name if os.path.isdir(options.model) else options.model)
+    name = model_name(options)
     layouts = glyd_gpu.report(model).layouts
     layout = max(layouts, key=layouts.__getitem__) if layouts else "bf16"
     info = describe_model(model, name, context=options.context or _CONTEXT_MAX, layout=layout)
     if options.context is not None and options.context > info.context:
         raise UsageError(_longer_than_model(options.context, info.context))
+    slots = options.slots or SLOTS
     free = free_nbytes(model.device)
-    left = options.slots * info.context * kv_bytes_a_token(model) if free is None else free
+    left = slots * info.context * kv_bytes_a_token(model) if free is None else free
     left = int(left * _KV_SHARE[model.device.type])
     room = kv_room(model, left)
     wanted = options.context or _CONTEXT_MIN
@@ -299,6 +306,6 @@ def make_engine(options: ServeOptions, model: Any, tokenizer: PreTrainedTokenize
         raise UsageError(_too_long(wanted, wanted * kv_bytes_a_token(model), left, room))
     if options.context is None and room < info.context:
         info = describe_model(model, name, context=room, layout=info.layout)
-    tokens = min(room, options.slots * info.context)
-    sizes = {"n_slots": options.slots, "n_queue": options.queue, "kv_tokens": tokens}
+    tokens = min(room, slots * info.context)
+    sizes = {"n_slots": slots, "n_queue": options.queue, "kv_tokens": tokens}
     return TransformersEngine(model, tokenizer, info, **sizes, graphs=options.graphs)

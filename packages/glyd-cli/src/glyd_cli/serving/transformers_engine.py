@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from tokenizers import Tokenizer
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 
 _PAGE = 64  # tokens; small, since most chats are short
 _STEP_TOKENS = {"cpu": 256, "cuda": 4096}  # of prompts a step: what a running answer waits for at most
@@ -253,27 +253,41 @@ def describe_model(model: PreTrainedModel, name: str, *, context: int | None = N
     layout
         How its weights are held.
     """
-    config = model.config.get_text_config()
-    own = int(getattr(config, "max_position_embeddings", 0) or context or 4096)
-    ends = model.generation_config.eos_token_id if model.generation_config is not None else None
-    ends = config.eos_token_id if ends is None else ends
-    end_tokens = tuple(ends) if isinstance(ends, (list, tuple)) else (() if ends is None else (int(ends),))
     held = {t.data_ptr(): t.nbytes for t in itertools.chain(model.parameters(), model.buffers())}
-    return ModelInfo(
-        name=name,
-        context=min(context or own, own),
-        n_vocabulary=int(config.vocab_size),
-        end_tokens=end_tokens,
-        layout=layout,
-        weight_nbytes=sum(held.values()),
-        created=int(time.time()),
-        defaults=_advised(model),
+    return describe_config(
+        model.config, model.generation_config, name, context=context, layout=layout, weight_nbytes=sum(held.values())
     )
 
 
-def _advised(model: PreTrainedModel) -> dict[str, float]:
+def describe_config(
+    config: PreTrainedConfig,
+    generation: GenerationConfig | None,
+    name: str,
+    *,
+    context: int | None,
+    layout: str,
+    weight_nbytes: int,
+) -> ModelInfo:
+    """Return what the API says of a model that is known by its configurations; see `describe_model`."""
+    text = config.get_text_config()
+    own = int(getattr(text, "max_position_embeddings", 0) or context or 4096)
+    ends = generation.eos_token_id if generation is not None else None
+    ends = text.eos_token_id if ends is None else ends
+    end_tokens = tuple(ends) if isinstance(ends, (list, tuple)) else (() if ends is None else (int(ends),))
+    return ModelInfo(
+        name=name,
+        context=min(context or own, own),
+        n_vocabulary=int(text.vocab_size),
+        end_tokens=end_tokens,
+        layout=layout,
+        weight_nbytes=weight_nbytes,
+        created=int(time.time()),
+        defaults=_advised(generation),
+    )
+
+
+def _advised(config: GenerationConfig | None) -> dict[str, float]:
     """Return the sampling fields of the model's generation config; none when it says not to sample."""
-    config = model.generation_config
     if config is None or not config.do_sample:
         return {}
     names = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")

@@ -18,7 +18,7 @@ import uvicorn
 from glyd_cli.errors import Exit, UsageError
 from glyd_cli.report import print_text, size_text
 from glyd_cli.serving.app import make_app
-from glyd_cli.serving.loading import load, make_engine
+from glyd_cli.serving.loading import SLOTS, load, make_engine
 from glyd_cli.serving.terminal import answer_once, chat
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from glyd_cli.report import Reporter
     from glyd_cli.serve import ServeOptions
-    from glyd_cli.serving.transformers_engine import TransformersEngine
+    from glyd_cli.serving.engine import Engine
 
 _CONNECTIONS = 4096  # at once; one more is told 503
 _SHUTDOWN_S = 5  # for answers that run when the server is told to stop
@@ -52,14 +52,20 @@ def serve_model(options: ServeOptions, reporter: Reporter, listener: socket.sock
         text = options.prompt if options.prompt is not None else sys.stdin.read()
         if not text.strip():
             raise UsageError("the prompt is empty")
-    model, tokenizer = load(options, reporter)
-    engine = make_engine(options, model, tokenizer)
+    engine: Engine
+    if options.engine == "vllm":
+        from glyd_cli.serving.vllm_start import start_vllm  # noqa: PLC0415 - of this engine alone
+
+        engine, tokenizer, place, slots = start_vllm(options, reporter)
+    else:
+        model, tokenizer = load(options, reporter)
+        engine, place, slots = make_engine(options, model, tokenizer), str(model.device), options.slots or SLOTS
     engine.start()
     info = engine.info
     reporter.stop()
     facts = (
         f"{info.name}: {info.layout} weights {size_text(info.weight_nbytes)}, window {info.context} tokens, "
-        f"{options.slots} at once, on {model.device}, ready in {time.monotonic() - start:.1f} s"
+        f"{slots} at once, on {place}, ready in {time.monotonic() - start:.1f} s"
     )
     try:
         if text is not None or listener is None:
@@ -101,7 +107,7 @@ def _allow_connections() -> int:
 async def _serve_and_chat(
     server: uvicorn.Server,
     listener: socket.socket,
-    engine: TransformersEngine,
+    engine: Engine,
     tokenizer: PreTrainedTokenizerFast,
     options: ServeOptions,
 ) -> Exit:

@@ -1,0 +1,190 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""The engine for many users and several GPUs: vLLM in a process of its own, asked for tokens over HTTP."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from glyd_cli.serving.engine import (
+    EngineError,
+    Load,
+    ModelInfo,
+    PromptTooLongError,
+    QueueFullError,
+    Sampling,
+    TokenStep,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from tokenizers import Tokenizer
+
+    from glyd_cli.serving.vllm_process import VllmProcess
+
+_TOKEN = "token_id:"  # noqa: S105 - how vLLM writes token ids in log-probabilities
+_EVENT = "data: "
+_DONE = "[DONE]"
+_CONNECT_S = 10.0
+
+
+class VllmEngine:
+    """Serve a model with vLLM.
+
+    Parameters
+    ----------
+    process
+        vLLM, started or not.
+    tokenizer
+        Of the model.
+    info
+        What to say of it.
+    n_slots, n_queue
+        Requests that run and that wait at most.
+    """
+
+    def __init__(
+        self, process: VllmProcess, tokenizer: Tokenizer, info: ModelInfo, *, n_slots: int, n_queue: int
+    ) -> None:
+        self.info = info
+        self.tokenizer = tokenizer
+        self._process = process
+        self._n_slots = n_slots
+        self._n_queue = n_queue
+        self._n_active = 0
+        self._client: httpx.AsyncClient | None = None
+
+    def start(self) -> None:
+        """Nothing is left to do: the process was started to know its window."""
+
+    def stop(self) -> None:
+        """End vLLM."""
+        self._client = None
+        self._process.stop()
+
+    def load(self) -> Load:
+        """Return how much runs and waits."""
+        running = min(self._n_active, self._n_slots)
+        return Load(n_running=running, n_waiting=self._n_active - running)
+
+    async def generate(self, prompt: list[int], sampling: Sampling) -> AsyncGenerator[TokenStep, None]:
+        """Yield the tokens of an answer; see `glyd_cli.serving.engine.Engine`."""
+        if len(prompt) >= self.info.context:
+            raise PromptTooLongError(len(prompt), self.info.context)
+        if self._n_active >= self._n_slots + self._n_queue:
+            raise QueueFullError(f"{self._n_queue} requests wait already")
+        if self._client is None:
+            timeout = httpx.Timeout(None, connect=_CONNECT_S)
+            limits = httpx.Limits(max_connections=None, max_keepalive_connections=64)
+            headers = {"Authorization": f"Bearer {self._process.key}"}
+            self._client = httpx.AsyncClient(
+                base_url=self._process.url, timeout=timeout, limits=limits, headers=headers, trust_env=False
+            )
+        body = request_body(self.info, prompt, sampling)
+        self._n_active += 1
+        try:
+            async with self._client.stream("POST", "/v1/completions", json=body) as answer:
+                if answer.status_code != 200:
+                    raise EngineError(_message(await answer.aread()))
+                async for line in answer.aiter_lines():
+                    if not line.startswith(_EVENT) or line == _EVENT + _DONE:
+                        continue
+                    for step in steps(json.loads(line[len(_EVENT) :])):
+                        yield step
+        except httpx.HTTPError as error:
+            cause = self._process.ended()
+            why = f"vLLM ended: {cause.text}" if cause else f"vLLM does not answer ({type(error).__name__})"
+            raise EngineError(f"{why} (log: {self._process.log_path})") from error
+        finally:
+            self._n_active -= 1
+
+
+def request_body(info: ModelInfo, prompt: list[int], sampling: Sampling) -> dict[str, Any]:
+    """Return a request as vLLM's ``/v1/completions`` takes it.
+
+    Parameters
+    ----------
+    info
+        The model that is asked.
+    prompt
+        Token ids.
+    sampling
+        Rules of the answer.
+    """
+    body: dict[str, Any] = {
+        "model": info.name,
+        "prompt": prompt,
+        "stream": True,
+        "max_tokens": min(sampling.max_tokens, info.context - len(prompt)),
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "top_k": sampling.top_k,
+        "min_p": sampling.min_p,
+        "presence_penalty": sampling.presence_penalty,
+        "frequency_penalty": sampling.frequency_penalty,
+        "repetition_penalty": sampling.repetition_penalty,
+        "ignore_eos": True,  # the ends are these, whatever vLLM takes the model's to be
+        "stop_token_ids": sorted(info.ends(sampling)),
+        "skip_special_tokens": False,
+        "return_token_ids": True,
+    }
+    if sampling.seed is not None:
+        body["seed"] = sampling.seed
+    if sampling.logit_bias:
+        body["logit_bias"] = {str(token): bias for token, bias in sampling.logit_bias.items()}
+    if sampling.n_logprobs is not None:
+        body |= {"logprobs": sampling.n_logprobs, "return_tokens_as_token_ids": True}
+    if sampling.grammar is not None:
+        body["structured_outputs"] = _structured(sampling.grammar)
+    return body
+
+
+def _structured(grammar: str) -> dict[str, Any]:
+    """Return a grammar of llguidance's as vLLM takes it: the JSON schema that it was made of, where it was."""
+    try:
+        (only,) = json.loads(grammar)["grammars"]
+        return {"json": only["json_schema"]}
+    except (KeyError, TypeError, ValueError):
+        return {"grammar": grammar}
+
+
+def steps(event: dict[str, Any]) -> list[TokenStep]:
+    """Return the tokens of one event of the stream.
+
+    Raises
+    ------
+    EngineError
+        The event says what went wrong.
+    """
+    if "error" in event:
+        raise EngineError(_text_of(event))
+    found = []
+    for choice in event.get("choices", ()):
+        tokens = choice.get("token_ids") or ()
+        logprobs = choice.get("logprobs") or {}
+        chosen = logprobs.get("token_logprobs") or [None] * len(tokens)
+        likeliest = logprobs.get("top_logprobs") or [None] * len(tokens)
+        for token, logprob, others in zip(tokens, chosen, likeliest, strict=False):
+            top = sorted(
+                ((int(name.removeprefix(_TOKEN)), value) for name, value in (others or {}).items()),
+                key=lambda pair: -pair[1],
+            )
+            found.append(TokenStep(int(token), logprob, tuple(top)))
+    return found
+
+
+def _message(body: bytes) -> str:
+    try:
+        return _text_of(json.loads(body))
+    except ValueError:
+        return body.decode("utf-8", "replace")[:300]
+
+
+def _text_of(event: Any) -> str:
+    error = event.get("error") if isinstance(event, dict) else None
+    found = error.get("message") if isinstance(error, dict) else error
+    return str(found or event)[:300]
