@@ -28,6 +28,7 @@ UNITS = (
     "fields",
     "record",
     "base",
+    "filter",
     "block",
     "segment",
     "cold",

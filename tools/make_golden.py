@@ -142,6 +142,24 @@ def tables() -> Iterator[tuple[str, bytes]]:
     yield "calls", "".join(calls).encode()
 
 
+def numbers_and_code() -> Iterator[tuple[str, bytes]]:
+    """Return content that filters change: calls of few places from many, a walk of 16-bit numbers."""
+    rng = random.Random(9)  # noqa: S311 -- test data
+    x86, arm64, walk, level = bytearray(), bytearray(), bytearray(), 0
+    targets = [rng.randrange(8000) for _ in range(32)]
+    for i in range(0, 8000, 8):
+        target = rng.choice(targets)
+        x86 += b"\xe8" + struct.pack("<i", target - i - 5) + bytes((target * k >> 4) & 255 for k in (3, 5, 7))
+        arm64 += struct.pack("<I", 0x94000000 | (target - i // 4) % (1 << 26)) + struct.pack(
+            "<I", target * 77 % (1 << 32)
+        )
+        level += rng.randrange(-7, 9)
+        walk += struct.pack("<H", level % 65536)
+    yield "x86", bytes(x86)
+    yield "arm64", bytes(arm64)
+    yield "delta", bytes(walk + walk[::-1]) * 2
+
+
 def encoded() -> Iterator[tuple[str, bytes]]:
     """Return frames that the library writes."""
     import glyd  # noqa: PLC0415 -- the other parts do without
@@ -159,6 +177,9 @@ def encoded() -> Iterator[tuple[str, bytes]]:
         writer = glyd.Compressor(level)
         data = writer.compress(sample(2500, 5)) + writer.compress(sample(2500, 6)) + writer.flush()
         yield f"encoded/{level}-size-unknown.glyd", data
+    for name, content in numbers_and_code():
+        yield f"encoded/filtered-{name}-high.glyd", glyd.compress(content, "high", weights=False)
+        yield f"encoded/filtered-{name}-ultra.glyd", glyd.compress(content, "ultra", weights=False)
     for name, content in tables():
         yield f"encoded/records-{name}-default.glyd", glyd.compress(content, "default", records=True)
         yield f"encoded/records-{name}-max.glyd", glyd.compress(content, "max", records=True)

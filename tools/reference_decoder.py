@@ -23,6 +23,7 @@ from reference_bytes import Bytes, FormatError, unzigzag
 from reference_cold import decode_cold
 from reference_cold_tables import CONTENT_MAX, model_memory
 from reference_fields import decode_weights
+from reference_filter import decode_filtered
 from reference_rows import decode_records
 from reference_xxh3 import xxh3_64
 
@@ -125,7 +126,7 @@ def memory_code_for(
 
 def decode_segment(source: Bytes, kind: int, header: Header, left: int | None) -> bytes:
     """Decode a segment whose kind has been read."""
-    if kind not in {1, 2, 3, 4, 5, 6, 7}:
+    if kind not in {1, 2, 3, 4, 5, 6, 7, 8}:
         raise FormatError("feature", source.at - 1, f"segment kind {kind}")
     source.require(kind != 5 or header.base is not None, "a base segment without a base")
     source.require(kind != 4 or header.has_records, "record segment in a frame without records")
@@ -152,8 +153,10 @@ def decode_segment(source: Bytes, kind: int, header: Header, left: int | None) -
         content = decode_base(payload, size, header.base or b"")
     elif kind == 6:
         content = decode_weights(payload, size)
-    else:
+    elif kind == 7:
         content = decode_cold(payload, size)
+    else:
+        content = decode_filtered(payload, size)
     if header.check_size and check != xxh3_64(content) % (1 << (8 * header.check_size)):
         raise FormatError("checksum", source.at, f"content does not match its check {check:#x}")
     return content

@@ -47,6 +47,7 @@
 #define GLYD_KIND_WEIGHTS 6
 #define GLYD_KIND_COLD 7
 #define GLYD_COLD_CONTENT_MAX (1u << 26) /* most content bytes of a cold segment */
+#define GLYD_KIND_FILTERED 8
 
 /* piece types inside a GLYD_KIND_WEIGHTS segment */
 #define GLYD_PIECE_RAW 0

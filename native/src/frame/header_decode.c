@@ -195,7 +195,8 @@ glyd_status glyd_header_decode_frame(const uint8_t *in, size_t len, glyd_frame_i
 }
 
 static int kind_known(int kind) {
-  return (kind >= GLYD_KIND_RAW && kind <= GLYD_KIND_BASE) || kind == GLYD_KIND_WEIGHTS || kind == GLYD_KIND_COLD;
+  return (kind >= GLYD_KIND_RAW && kind <= GLYD_KIND_BASE) || kind == GLYD_KIND_WEIGHTS || kind == GLYD_KIND_COLD ||
+         kind == GLYD_KIND_FILTERED;
 }
 
 glyd_status glyd_header_decode_segment(const uint8_t *in, size_t len, const glyd_frame_info *frame,

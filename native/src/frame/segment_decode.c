@@ -9,15 +9,17 @@
 #include "common/mem.h"
 #include "frame/frame_common.h"
 #include "segment/segment_base_decode.h"
+#include "segment/segment_filter_decode.h"
 #include "segment/segment_record_decode.h"
 #include "segment/segment_weights_decode.h"
 
-/* LZ and weights: one size, as a workspace serves segment after segment. */
+/* LZ, weights and filtered ones: one size, as a workspace serves segment after segment. */
 uint64_t glyd_segment_decode_workspace(int kind, uint64_t content_size) {
   if (kind == GLYD_KIND_BASE) return glyd_segment_base_decode_workspace(content_size);
   if (kind == GLYD_KIND_RECORD) return glyd_segment_record_decode_workspace(content_size);
   if (kind == GLYD_KIND_COLD) return glyd_cold_decode_workspace(content_size);
-  return kind == GLYD_KIND_LZ || kind == GLYD_KIND_WEIGHTS ? glyd_segment_weights_decode_workspace() : 0;
+  const int blocks = kind == GLYD_KIND_LZ || kind == GLYD_KIND_WEIGHTS || kind == GLYD_KIND_FILTERED;
+  return blocks ? glyd_segment_weights_decode_workspace() : 0;
 }
 
 uint64_t glyd_segment_decode_workspace_max(const glyd_frame_info *frame, uint64_t content_size) {
@@ -82,6 +84,9 @@ glyd_status glyd_segment_decode(unsigned cpu, void *workspace, const glyd_base *
     break;
   case GLYD_KIND_WEIGHTS:
     status = glyd_segment_weights_decode(cpu, workspace, base, out, len, payload, (size_t)segment->payload_size, pass);
+    break;
+  case GLYD_KIND_FILTERED:
+    status = glyd_segment_filter_decode(cpu, workspace, out, len, payload, (size_t)segment->payload_size);
     break;
   default: status = GLYD_E_FEATURE; break;
   }

@@ -10,6 +10,7 @@
 #include "frame/frame_common.h"
 #include "frame/header_encode.h"
 #include "segment/segment_base_encode.h"
+#include "segment/segment_filter_encode.h"
 #include "segment/segment_record_encode.h"
 #include "segment/segment_weights_encode.h"
 
@@ -21,7 +22,7 @@ uint64_t glyd_segment_encode_workspace(const glyd_plan *plan) {
     return plan->weights == GLYD_WEIGHTS_OFF || cold > own ? cold : own;
   }
   const uint64_t base = plan->base ? glyd_segment_base_encode_workspace(&plan->lz) : 0;
-  const uint64_t first = GLYD_RECORD_ALIGN(base > own ? base : own);
+  const uint64_t first = GLYD_RECORD_ALIGN(base > own ? base : own) + glyd_segment_filter_encode_workspace(&plan->lz);
   return plan->records ? first + glyd_segment_record_encode_workspace(&plan->lz) : first;
 }
 
@@ -63,6 +64,15 @@ static glyd_status encode_record(const glyd_plan *plan, void *workspace, const u
     *size = lz_size;
   }
   return status;
+}
+
+/* A filtered segment; *size 0: no filter pays. */
+static glyd_status encode_filtered(const glyd_plan *plan, void *workspace, const uint8_t *in, size_t len,
+                                   uint8_t *payload, size_t *size) {
+  const uint64_t records = plan->records ? glyd_segment_record_encode_workspace(&plan->lz) : 0;
+  uint8_t *const own = (uint8_t *)workspace + glyd_segment_encode_workspace(plan) - records -
+                       glyd_segment_filter_encode_workspace(&plan->lz);
+  return glyd_segment_filter_encode(&plan->lz, workspace, own, in, len, payload, len - 1, size);
 }
 
 /* A weights segment; *size 0: it gains nothing. */
@@ -127,9 +137,15 @@ static glyd_status encode_payload(const glyd_plan *plan, void *workspace, uint64
     const glyd_status status = encode_record(plan, workspace, in, len, payload, kind, size);
     if (status || *size > 0) return status;
   }
+  glyd_status status;
+  if (!plan->cold) {
+    *kind = GLYD_KIND_FILTERED;
+    status = encode_filtered(plan, workspace, in, len, payload, size);
+    if (status || *size > 0) return status;
+  }
   *kind = plan->cold ? GLYD_KIND_COLD : GLYD_KIND_LZ;
-  const glyd_status status = plan->cold ? glyd_cold_encode(plan->lz.cpu, workspace, in, len, payload, len - 1, size)
-                                        : glyd_lz_encode(&plan->lz, workspace, in, len, payload, len - 1, size);
+  status = plan->cold ? glyd_cold_encode(plan->lz.cpu, workspace, in, len, payload, len - 1, size)
+                      : glyd_lz_encode(&plan->lz, workspace, in, len, payload, len - 1, size);
   if (status != GLYD_E_BUFFER) return status;
   if (pass)
     glyd_checksum_pass_copy(pass, payload, in, 0, len);

@@ -35,6 +35,7 @@ _KINDS = {
     lib.GLYD_KIND_BASE: "base",
     lib.GLYD_KIND_WEIGHTS: "weights",
     lib.GLYD_KIND_COLD: "cold",
+    lib.GLYD_KIND_FILTERED: "filtered",
 }
 
 
@@ -102,7 +103,7 @@ class SegmentInfo:
     index
         Number of the segment in its source, from 0.
     kind
-        "raw", "fill", "lz", "record", "base" or "weights".
+        "raw", "fill", "lz", "record", "base", "weights", "cold" or "filtered".
     offset
         Byte of the input at which its header starts.
     stored_nbytes

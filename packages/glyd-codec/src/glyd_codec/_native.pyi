@@ -40,6 +40,7 @@ class _Lib:
     GLYD_KIND_COLD: Final[int]
     GLYD_KIND_BASE: Final[int]
     GLYD_KIND_WEIGHTS: Final[int]
+    GLYD_KIND_FILTERED: Final[int]
     GLYD_WEIGHTS_OFF: Final[int]
     GLYD_WEIGHTS_AUTO: Final[int]
     GLYD_WEIGHTS_ON: Final[int]
