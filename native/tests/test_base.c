@@ -158,9 +158,53 @@ static void test_write(void) {
   free(back);
 }
 
+/* Which places of a segment's first 64 were looked up depended on the address of the content. */
+static void test_marks_by_address(void) {
+  enum { SIZE = 256 << 10, SEGMENT = 1024 };
+  uint8_t *const old = malloc(SIZE), *const content = malloc(SIZE + 64);
+  if (!old || !content) abort();
+  uint32_t x = 11;
+  for (size_t i = 0; i < SIZE; i++) {
+    x = x * 1664525u + 1013904223u;
+    old[i] = (uint8_t)(x >> 24);
+  }
+  glyd_base *base = NULL;
+  CHECK_EQ(glyd_base_create(&base, old, SIZE, 0, NULL), GLYD_OK);
+  CHECK_EQ(glyd_base_index(base), GLYD_OK);
+  glyd_params params;
+  glyd_params_init(&params, GLYD_LEVEL_TURBO);
+  params.base = base;
+  params.segment_size = SEGMENT;
+  const size_t cap = (size_t)glyd_compress_bound(SIZE, &params);
+  uint8_t *const first = malloc(cap), *const again = malloc(cap);
+  if (!first || !again) abort();
+  size_t n = 0;
+  for (size_t shift = 0; shift < 64; shift += 7) {
+    uint8_t *const at = content + shift;
+    for (size_t i = 0; i < SIZE; i += SEGMENT) memcpy(at + i, old + i * 37 % (SIZE - SEGMENT), SEGMENT);
+    for (size_t i = 0; i < SIZE; i += SEGMENT) /* noise of different lengths, then what is in the base */
+      for (size_t k = 0; k < i / SEGMENT % 48; k++) at[i + k] = (uint8_t)(at[i + k] * 5 + 1);
+    size_t m = 0;
+    CHECK_EQ(glyd_compress(again, cap, at, SIZE, &params, &m), GLYD_OK);
+    if (shift == 0) {
+      n = m;
+      memcpy(first, again, n);
+    } else if (CHECK_EQ(m, n)) {
+      CHECK_BYTES(again, first, n);
+    }
+  }
+  glyd_base_free(base);
+  free(first);
+  free(again);
+  free(content);
+  free(old);
+}
+
 int main(int argc, char **argv) {
   test_golden(argc > 1 ? argv[1] : NULL);
   TEST_AT("writing");
   test_write();
+  TEST_AT("marks by address");
+  test_marks_by_address();
   return test_end();
 }

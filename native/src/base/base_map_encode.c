@@ -337,14 +337,14 @@ static int is_worth(const finder *f, candidate c) {
   return 1;
 }
 
-/* Marks of the 64-byte part of content that at lies in; bit 0 is the start of that part. */
-GLYD_INLINE uint64_t marks_around(finder *f, const uint8_t *at) {
+/* Whether at is a marked place. Marks are made for 64 places at once, those around at. */
+GLYD_INLINE int is_marked(finder *f, const uint8_t *at) {
   const uint8_t *const start = at - (size_t)(at - f->in) % GLYD_MARKS_AT_ONCE;
   if (f->marks_at != start) {
     f->marks_at = start;
     f->marks = marks_before(f->cpu, f->in, (uint64_t)(start - f->in), (uint64_t)(f->end - f->in), f->shape.spacing_log);
   }
-  return f->marks;
+  return (int)(f->marks >> (size_t)(at - start) & 1);
 }
 
 /* Where a copy has just ended: the best of the places that have the bytes around
@@ -450,7 +450,7 @@ GLYD_INLINE candidate choose(finder *f, const uint8_t *at, const uint8_t *last, 
     const size_t gap = (size_t)(p - f->from) / SPARSER;
     const uint8_t *const after = p + 1 + (gap < SPARSEST ? gap : SPARSEST);
     for (; p < after && p < stop; p++) {
-      if (!(marks_around(f, p) >> (size_t)(p - f->marks_at) & 1)) continue;
+      if (!is_marked(f, p)) continue;
       c = look_up(f, p);
       if (is_worth(f, c)) return c;
     }

@@ -91,7 +91,7 @@ GLYD_INLINE match find(finder *f, const uint8_t *ip) {
   *here = (place + 1) << GLYD_OBJECT_TAG_BITS | ts;
   match best = {0, 0, 0};
   const uint32_t r0 = f->repeat[0], r1 = f->repeat[1], r2 = f->repeat[2];
-  if ((glyd_load32(ip - r0) == v4) | (glyd_load32(ip - r1) == v4) | (glyd_load32(ip - r2) == v4)) {
+  if ((int)(glyd_load32(ip - r0) == v4) | (glyd_load32(ip - r1) == v4) | (glyd_load32(ip - r2) == v4)) {
     for (unsigned r = 0; r < GLYD_OBJECT_REPEATS; r++) {
       const uint32_t distance = f->repeat[r];
       if (distance > place || glyd_load32(ip - distance) != v4) continue;

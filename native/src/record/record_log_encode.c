@@ -383,7 +383,7 @@ static uint32_t count_different(const finder *x, uint32_t n, uint32_t n_fields, 
     const uint64_t *const fields = x->hashes + (size_t)i * (FIELDS_MAX + 1);
     uint64_t h = 7;
     for (uint32_t f = 0; f <= n_fields; f++) {
-      if (cut >> f & 1 && f < n_fields) continue;
+      if (f < n_fields && cut >> f & 1) continue;
       h = (h ^ fields[f]) * 0x9FB21C651E98DF25u;
       h ^= h >> 32;
     }
