@@ -58,6 +58,18 @@ def test_long(glyd, tmp_path):
     assert glyd("-dc", "f.glyd").out == part + part
 
 
+def test_dense(glyd, tmp_path):
+    part = os.urandom(10 << 20)
+    (tmp_path / "f").write_bytes(part + part)
+    plain, dense = (glyd("-c", "--high", *flags, "f").out for flags in (("-T2",), ("-T2", "--dense")))
+    assert codec.get_frame_info(plain).n_segments == 2
+    assert codec.get_frame_info(dense).n_segments == 1
+    assert len(dense) < 0.6 * len(plain)
+    assert glyd("-c", "--high", "-T1", "--dense", "f").out == dense
+    assert glyd("-dc", input=dense).out == part + part
+    assert "--dense goes with" in glyd.fail("--dense", "-1", "f", code=1)
+
+
 def test_several_files_and_the_worst_exit_code(glyd, tmp_path, text):
     for name in "abc":
         (tmp_path / name).write_bytes(text + name.encode())

@@ -24,7 +24,6 @@ SUFFIX = ".glyd"
 THREADS_MAX = 256
 
 _LATER = {
-    "--cold": ("--cold", "-C"),
     "--dictionary": ("-D", "--dictionary"),
 }
 """Options of the design that this version does not have: refused by name, not as typing errors."""
@@ -37,6 +36,9 @@ SERVE_VERBS = ("run", "serve")
 
 OBJECT_VERBS = ("train", "bundle", "unbundle")
 """First words that are commands of `glyd_cli.objects`, with options of their own."""
+
+DENSE_NBYTES = 128 << 20
+"""Segments of --dense: as far as matches reach."""
 
 _SIZE_END = 1 << 63  # no file or memory is as large
 
@@ -76,6 +78,7 @@ class Options:
     output: str | None = None
     to_stdout: bool = False
     long: bool = False
+    dense: bool = False
     base: str | None = None
     records: bool = False
     threads: int = 0
@@ -95,6 +98,11 @@ class Options:
     revision: str | None = None
     gpu: str | None = None
     context: int | None = None
+
+    @property
+    def segment_nbytes(self) -> int | None:
+        """Size of segments, if it is not left to the level."""
+        return DENSE_NBYTES if self.dense else None
 
     @property
     def n_threads(self) -> int:
@@ -187,6 +195,7 @@ def build_parser() -> argparse.ArgumentParser:
     ):
         add(*flags, dest="level", action="store_const", const=level)
     add("--long", action="store_true")
+    add("--dense", action="store_true")
     add("-r", "--records", action="store_true")
     add("--base", metavar="OLD")
     add("-o", "--output", metavar="OUT")
@@ -304,6 +313,8 @@ def _check(options: Options, given: dict[str, Any]) -> None:
         raise UsageError("-q and -v contradict each other")
     if options.long and verb == "compress" and options.level in {"turbo", "fast", "default"}:
         raise UsageError("--long needs --max (or -9) or a level above it")
+    if options.dense and verb == "compress" and options.level not in {"max", "high", "ultra"}:
+        raise UsageError("--dense goes with --max, --high and --ultra")
     if options.base is not None:
         _check_base(options)
     if options.json and verb not in {"list", "info", "bench"}:

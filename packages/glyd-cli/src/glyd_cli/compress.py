@@ -50,6 +50,7 @@ def compress(
         threads=1,
         checksum=options.checksum,
         long=options.long,
+        segment_size=options.segment_nbytes,
         records=options.records,
         weights=options.weights,
     )
@@ -67,6 +68,7 @@ def _compress_stream(
         threads=options.threads,
         checksum=options.checksum,
         long=options.long,
+        segment_size=options.segment_nbytes,
         records=options.records,
         weights=options.weights,
     )

@@ -31,6 +31,9 @@ LEVELS
                      life: about 1 MB/s a core and 340 MB a thread, both ways
       --long         with --max and above: find repeats up to 128 MiB apart;
                      each thread then takes several hundred MiB
+      --dense        with --max, --high, --ultra: segments of 128 MiB, however
+                     many threads there are to share them: fewer bytes, fewer
+                     threads at work
   -r, --records      with any level: store tables and logs (CSV, JSON, SQL,
                      lines of text) as columns where that takes fewer bytes
 
