@@ -7,9 +7,10 @@
 #include "huffman/huffman_encode.h"
 #include "segment/segment_stream_common.h"
 
-#define MASK_FROM 64u /* bytes from which a mask is tried */
-#define LZ_FROM 32u   /* and matches */
-#define LZ_SAMPLE ((size_t)32 << 10)
+#define MASK_FROM 64u                 /* bytes from which a mask is tried */
+#define LZ_FROM 32u                   /* and matches */
+#define LZ_SAMPLE ((size_t)32 << 10)  /* at most; else a quarter of the stream */
+#define LZ_SAMPLED ((size_t)48 << 10) /* shorter streams are tried as a whole */
 
 /* A stream's planes, its masked form (half the bytes at most, thrice) and its matches. */
 uint64_t glyd_segment_stream_scratch(uint64_t n) { return 4 * n + 65536; }
@@ -72,12 +73,13 @@ static uint8_t *put_masked(glyd_stream_writer *w, uint8_t *out, const uint8_t *i
 
 /* Do matches gain anything? Judged by a part of a long stream. */
 static int lz_pays(glyd_stream_writer *w, uint8_t *scratch_out, const uint8_t *in, size_t n) {
-  if (n < 4 * LZ_SAMPLE) return 1;
-  const uint8_t *const part = in + (n - LZ_SAMPLE) / 2;
+  if (n < LZ_SAMPLED) return 1;
+  const size_t sample = n / 4 < LZ_SAMPLE ? n / 4 : LZ_SAMPLE;
+  const uint8_t *const part = in + (n - sample) / 2;
   size_t size;
-  uint8_t *const end = put_planes(w, scratch_out, part, LZ_SAMPLE);
+  uint8_t *const end = put_planes(w, scratch_out, part, sample);
   const size_t planes = (size_t)(end - scratch_out);
-  return glyd_lz_encode(w->config, w->lz, part, LZ_SAMPLE, end, planes + planes / 32, &size) == GLYD_OK;
+  return glyd_lz_encode(w->config, w->lz, part, sample, end, planes + planes / 32, &size) == GLYD_OK;
 }
 
 /* Matches of in[0..n) at out, if they take less than room: mode, size and blocks. NULL: they do not. */
