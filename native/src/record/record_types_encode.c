@@ -9,6 +9,7 @@
 
 #define SAMPLE 512u
 #define BLOCK 1024u
+#define FRESH_ROWS 4096u
 #define AGAIN 2048u /* rows that tell how often numbers come up again */
 #define LIMIT ((int64_t)1 << 61)
 
@@ -124,26 +125,40 @@ static int sample_numbers(const glyd_record_source_table *t, glyd_record_source 
   return 1;
 }
 
+/* How many of some rows, one after the other, have a text that is not in those before? */
+static uint32_t count_fresh(const glyd_record_source_table *t, uint32_t slot, uint32_t most, uint32_t *n,
+                            uint64_t *bytes) {
+  uint32_t seen[2 * FRESH_ROWS] = {0}, fresh = 0;
+  const uint32_t first = t->n_rows > 4 * most ? t->n_rows / 3 : 0;
+  *n = 0;
+  *bytes = 0;
+  for (uint32_t r = first; r < t->n_rows && *n < most; r++, ++*n) {
+    const glyd_record_span f = glyd_record_source_field(t, slot, r);
+    const uint32_t h = (uint32_t)(hash_text(t->rows->in + f.at, f.len) >> 20) | 1;
+    uint32_t k = h >> 2 & (2 * FRESH_ROWS - 1);
+    while (seen[k] != 0 && seen[k] != h) k = (k + 1) & (2 * FRESH_ROWS - 1);
+    fresh += seen[k] == 0;
+    seen[k] = h;
+    *bytes += f.len;
+  }
+  return fresh;
+}
+
 static void choose_type(const glyd_record_source_table *t, glyd_record_source *s, uint32_t slot) {
   const uint32_t step = t->n_rows / SAMPLE + 1;
   s->c.kind = GLYD_RECORD_DICT;
   s->c.divisor = 1;
   if (sample_dates(t, s, slot, step) || sample_numbers(t, s, slot, step)) return;
   /* text that hardly repeats? */
-  uint32_t seen[1024] = {0}, n = 0, fresh = 0;
-  uint64_t bytes = 0;
-  const uint32_t first = t->n_rows > 4 * SAMPLE ? t->n_rows / 3 : 0;
-  for (uint32_t r = first; r < t->n_rows && n < SAMPLE; r++, n++) {
-    const glyd_record_span f = glyd_record_source_field(t, slot, r);
-    const uint32_t h = (uint32_t)(hash_text(t->rows->in + f.at, f.len) >> 20) | 1;
-    uint32_t k = h >> 2 & 1023;
-    while (seen[k] != 0 && seen[k] != h) k = (k + 1) & 1023;
-    fresh += seen[k] == 0;
-    seen[k] = h;
-    bytes += f.len;
-  }
-  if (n > 0 && (fresh * 10 > n * 9 || (fresh * 10 > n * 6 && bytes > 24 * (uint64_t)n) || bytes > 400 * (uint64_t)n))
-    s->c.kind = GLYD_RECORD_TEXT;
+  uint64_t bytes;
+  uint32_t n = 0;
+  const uint32_t fresh = count_fresh(t, slot, SAMPLE, &n, &bytes);
+  if (n == 0) return;
+  const int is_long = bytes > 24 * (uint64_t)n;
+  if (bytes > 400 * (uint64_t)n || (fresh * 10 > n * 6 && is_long)) s->c.kind = GLYD_RECORD_TEXT;
+  if (fresh * 10 <= n * 9 || is_long) return;
+  /* short texts may come up again after more rows than that */
+  if (count_fresh(t, slot, FRESH_ROWS, &n, &bytes) * 10 > n * 6) s->c.kind = GLYD_RECORD_TEXT;
 }
 
 /* ---- dictionaries ---- */
