@@ -114,3 +114,14 @@ def test_tables_that_stand_alone_are_records(store):
     info = store.put("table", table)
     assert info.stored_nbytes < len(glyd.compress(table, "fast")) / 4
     assert store.get(info) == table
+
+
+def test_level_cold(tmp_path):
+    """Cold contents stand alone; deltas, which its model does not take, are written at level ultra."""
+    bodies = [DUMP[:300_000] + b"-- %d\n" % i + DUMP[300_000:400_000] for i in range(2)]
+    with Store(tmp_path / "store", level="cold", threads=1) as store:
+        infos = [store.put("db", body) for body in bodies]
+        assert [info.n_decodes for info in infos] == [1, 2]
+        assert [store.get(info) for info in infos] == bodies
+        assert infos[0].stored_nbytes < len(glyd.compress(bodies[0], "ultra"))
+        assert infos[1].stored_nbytes < 500

@@ -92,6 +92,7 @@ class Writer:
         self.core = core
         self.level = level
         self.threads = threads
+        self.level_of_deltas = "ultra" if level == "cold" else level  # its model takes no base
         self._progress = progress
 
     def _tell(self, step: str) -> Callable[[int], None] | None:
@@ -259,7 +260,7 @@ class Writer:
         alone, against = 0, 0
         for piece in self._samples(source, _SAMPLE_NBYTES):
             alone += len(glyd.compress(piece, self.level, threads=self.threads))  # type: ignore[arg-type]
-            against += len(glyd.compress(piece, self.level, base=base, threads=self.threads))  # type: ignore[arg-type]
+            against += len(glyd.compress(piece, self.level_of_deltas, base=base, threads=self.threads))  # type: ignore[arg-type]
         return against <= PAYS * alone
 
     def _pays_as_records(self, source: Source) -> bool:
@@ -276,15 +277,16 @@ class Writer:
         try:
             out = HashingFile(staged.file)
             progress = self._tell("write")
-            records = base is None and self._pays_as_records(source)
+            level = self.level if base is None else self.level_of_deltas
+            records = base is None and level != "cold" and self._pays_as_records(source)
             if source.data is not None and source.size <= IN_MEMORY_NBYTES:
-                frame = glyd.compress(source.data, self.level, base=base, records=records, threads=self.threads)  # type: ignore[arg-type]
+                frame = glyd.compress(source.data, level, base=base, records=records, threads=self.threads)  # type: ignore[arg-type]
                 out.write(frame)
                 if progress:
                     progress(source.size)
             else:
                 write_frame(
-                    out, source.pieces(), source.size, self.level, threads=self.threads, base=base, records=records,
+                    out, source.pieces(), source.size, level, threads=self.threads, base=base, records=records,
                     progress=progress,
                 )  # fmt: skip
             self._read_back(staged.file, source, base)
