@@ -115,7 +115,7 @@ class Model:
         self.match_log = match_log(content)
         self.matches: list[dict[int, int]] = [{}, {}]
         self.match = [0, 0, 0]  # place, length, misses
-        self.long_hash = self.near_line = 0
+        self.long_hash = self.near_line = self.far_line = 0
         self.after1, self.after2 = [0] * 256, [0] * 65536
         first = states()[1]
         self.state_maps = [[NEUTRAL] + [(p, low_logit(p)) for p in first[1:]] for _ in range(CONTEXTS)]
@@ -253,8 +253,9 @@ class Model:
                 match[2] += 1
             match[0] = 0 if match[2] > 8 else match[0] + 1
         self.long_hash = (self.long_hash + byte + 1) * (0x2F0B4C47 << 2) & M32
-        far = (self.long_hash * 0x9E3779B1 & M32) >> (32 - self.match_log)
+        far = self.far_line << 4 | (byte * 0x9E3779B1 & M32) >> 28
         near_key = self.near_line << 4 | (byte * 0x9E3779B1 & M32) >> 28
+        self.far_line = (self.long_hash * 0x9E3779B1 & M32) >> (36 - self.match_log)
         if match[1] < 16:
             for table, key, least in ((0, far, 16), (1, near_key, 6)):
                 at = self.matches[table].get(key, 0)

@@ -119,6 +119,7 @@ typedef struct glyd_cold_model {
   glyd_cold_match match;
   uint32_t long_hash;   /* of the last 16 bytes */
   uint32_t *match_line; /* of the short table: from the last five bytes */
+  uint32_t *far_line;   /* of the long one */
   uint32_t is_hashed;   /* 1: hash[] belongs to pos */
   glyd_cold_place place;
   /* tables whose size depends on the content */

@@ -244,9 +244,18 @@ GLYD_INLINE void expand(const glyd_cold_model *m, vector *x) {
 }
 
 static uint32_t predict(glyd_cold_model *restrict m) {
+  /* Final stages: what really came when the model said so, after one byte and two. Their rows are
+   * asked for before the rest is done: waiting for them was a fifth of all time. */
+  const uint32_t c1 = m->last4 & 255;
+  const uint32_t sse[GLYD_COLD_SSE] = {glyd_cold_mix(c1 << 8 | m->bits) >> (32 - m->final_log),
+                                       glyd_cold_mix((m->last4 & 0xFFFF) << 8 | m->bits) >> (32 - m->final_log)};
+  for (unsigned s = 0; s < GLYD_COLD_SSE; s++) {
+    const uint16_t *const row = &m->sse[s][sse[s] * GLYD_COLD_SSE_STEPS];
+    __builtin_prefetch(row);
+    __builtin_prefetch(row + 32);
+  }
   const uint32_t node = m->node;
   look_up(m, node);
-  const uint32_t c1 = m->last4 & 255;
   const uint32_t row = look_at_expected(m);
   m->weights[0] = m->mixer + (size_t)(GLYD_COLD_ROW_ORDER + (m->order << 8 | c1)) * GLYD_COLD_INPUTS;
   m->weights[1] = m->mixer + (size_t)(GLYD_COLD_ROW_EXPECTED + row) * GLYD_COLD_INPUTS;
@@ -258,9 +267,6 @@ static uint32_t predict(glyd_cold_model *restrict m) {
   const int32_t logit = glyd_cold_clamp(mix(m, x) >> 14);
   const uint32_t p_final = m->squash[logit + GLYD_COLD_LOGIT_MAX];
   m->p_final = p_final;
-  /* final stages: what really came when the model said so, after one byte and two */
-  const uint32_t sse[GLYD_COLD_SSE] = {glyd_cold_mix(c1 << 8 | m->bits) >> (32 - m->final_log),
-                                       glyd_cold_mix((m->last4 & 0xFFFF) << 8 | m->bits) >> (32 - m->final_log)};
   const uint32_t place = (uint32_t)(logit + GLYD_COLD_LOGIT_MAX + 1) * 368u; /* 32 · 65536 / 5696 */
   const uint32_t part = place >> 4 & 4095;
   m->sse_part = part;
@@ -310,6 +316,10 @@ static void spread(glyd_cold_model *m) {
   const uint32_t shift = 32 - (m->table_log - 6);
   for (unsigned i = 0; i < GLYD_COLD_CONTEXTS; i++) hash[i] = glyd_cold_mix(m->hash[i] * 0x9E3779B1u + i * 0x632BE5ABu);
   memcpy(m->hash, hash, sizeof hash);
-  for (unsigned i = 1; i < GLYD_COLD_CONTEXTS; i++)
-    __builtin_prefetch(m->tables + ((size_t)(i - 1) << m->table_log) + (size_t)(hash[i] >> shift) * 64);
+  for (unsigned i = 1; i < GLYD_COLD_CONTEXTS; i++) {
+    const size_t line = hash[i] >> shift;
+    const uint8_t *const table = m->tables + ((size_t)(i - 1) << m->table_log);
+    __builtin_prefetch(table + line * 64);
+    __builtin_prefetch(table + (line ^ 1) * 64);
+  }
 }

@@ -101,7 +101,7 @@ void glyd_cold_match_advance(glyd_cold_model *m) {
   m->pos = next;
   if (match->len < GATE_LENGTH) glyd_cold_context_hash(m);
   m->long_hash = (m->long_hash + byte + 1) * (0x2F0B4C47u << 2);
-  uint32_t *const far = &m->match_long[(m->long_hash * 0x9E3779B1u) >> (32 - m->match_log)];
+  uint32_t *const far = &m->far_line[(uint32_t)(byte * 0x9E3779B1u) >> 28];
   uint32_t *const near = &m->match_line[(uint32_t)(byte * 0x9E3779B1u) >> 28];
   if (match->len < SEARCH_BELOW) {
     consider(m, *far, next, LONG_MIN);
@@ -110,5 +110,7 @@ void glyd_cold_match_advance(glyd_cold_model *m) {
   *far = *near = next;
   const uint32_t five = glyd_cold_mix(m->last4 * 0x9E3779B1u + (m->last8 & 255));
   m->match_line = m->match_short + ((size_t)(five >> (32 - (m->match_log - 4))) << 4);
+  m->far_line = m->match_long + ((size_t)((m->long_hash * 0x9E3779B1u) >> (32 - (m->match_log - 4))) << 4);
   __builtin_prefetch(m->match_line);
+  __builtin_prefetch(m->far_line);
 }

@@ -60,7 +60,7 @@ static unsigned states_make(state *states) {
 static unsigned state_after(const state *states, unsigned n, state s, unsigned bit) {
   static const uint8_t kept[13] = {0, 1, 2, 3, 3, 4, 4, 4, 5, 5, 5, 5, 5};
   if (s.n_bits < COUNTED - 1u) {
-    const state longer = {(uint8_t)(s.zeros + !bit), (uint8_t)(s.ones + bit), (uint8_t)(s.bits << 1 | bit),
+    const state longer = {(uint8_t)(s.zeros + !bit), (uint8_t)(s.ones + bit), (uint8_t)(2u * s.bits + bit),
                           (uint8_t)(s.n_bits + 1)};
     return state_find(states, n, longer);
   }
@@ -154,6 +154,7 @@ glyd_cold_model *glyd_cold_model_begin(unsigned cpu, void *workspace, unsigned p
   m->match_short = (uint32_t *)(void *)p;
   m->match_long = m->match_short + ((size_t)1 << m->match_log);
   m->match_line = m->match_short;
+  m->far_line = m->match_long;
   for (unsigned i = 0; i < GLYD_COLD_ENTRIES; i++) m->entries[i] = GLYD_COLD_NEUTRAL;
   m->entries[GLYD_COLD_CONTEXTS + 2] = GLYD_COLD_NEUTRAL | 256; /* a bias */
   m->order1 = p + ((size_t)8 << m->match_log);
