@@ -291,15 +291,13 @@ def tests_gpu(session: nox.Session) -> None:
     _pytest(session, "gpu")
 
 
-@nox.session(reuse_venv=False)
-def tests_serving(session: nox.Session) -> None:
-    """Test the servers of glyd-cli, with glyd-gpu and a small model on the CPU."""
+def _pytest_serving(session: nox.Session, file: str = "") -> None:
     codec, gpu, cli = (wheel(session, name) for name in ("codec", "gpu", "cli"))
     install_tools(session, "torch")
     session.install(str(codec), str(gpu), f"{cli}[serve]")
-    session.install("httpx", "jsonschema", "openai", "playwright")  # what asks
+    session.install("httpx", "jsonschema", "openai", "playwright", "schemathesis")  # what asks
     install_tools(session, "pytest", "hypothesis")
-    tests = ROOT / "packages" / "glyd-cli" / "tests_serving"
+    tests = ROOT / "packages" / "glyd-cli" / "tests_serving" / file
     command = ("python", "-I", "-m", "pytest", "-p", "no:cacheprovider", "--import-mode=importlib")
     with session.chdir(session.create_tmp()):
         session.run(*command, str(tests), *session.posargs)
@@ -346,6 +344,21 @@ def tests_vllm(session: nox.Session) -> None:
     with session.chdir(session.create_tmp()):
         for file in sorted(tests.glob("test_*.py")):  # a process each: vLLM keeps things of engines that have ended
             session.run("python", "-m", "pytest", "-p", "no:cacheprovider", str(file), *session.posargs)
+
+
+@nox.session(reuse_venv=False)
+def tests_serving(session: nox.Session) -> None:
+    """Test the servers of glyd-cli, with glyd-gpu and a small model on the CPU."""
+    _pytest_serving(session)
+
+
+@nox.session(reuse_venv=False)
+def soak_serving(session: nox.Session) -> None:
+    """Load ``glyd serve`` for 10 minutes and try many made requests: nox -s soak_serving -- -s."""
+    session.env["GLYD_SERVING_SOAK_S"] = os.environ.get("GLYD_SERVING_SOAK_S", "600")
+    session.env["GLYD_SERVING_EXAMPLES"] = os.environ.get("GLYD_SERVING_EXAMPLES", "300")
+    for file in ("test_load.py", "test_schema.py"):
+        _pytest_serving(session, file)
 
 
 @nox.session(reuse_venv=False)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +23,38 @@ _TYPES = {
     422: "invalid_request_error",
     429: "rate_limit_error",
 }
+
+
+class ErrorFacts(BaseModel):
+    """What went wrong: the text for people, the rest for programs."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class ErrorBody(BaseModel):
+    """Body of every answer that is none."""
+
+    error: ErrorFacts
+
+
+DOCUMENTED: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorBody, "description": text}
+    for status, text in {
+        400: "The request cannot be answered",
+        401: "The API key is missing or wrong",
+        403: "Another host or page than this server's own asks",
+        404: "No such model",
+        408: "The body stopped coming",
+        413: "The body is too large",
+        415: "The body is no JSON",
+        429: "Too many requests wait",
+        500: "The model failed",
+    }.items()
+}
+"""Statuses that the OpenAPI document lists for every path."""
 
 
 class ApiError(Exception):

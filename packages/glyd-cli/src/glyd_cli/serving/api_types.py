@@ -230,6 +230,14 @@ class CompletionRequest(Request):
         return self.max_tokens or 16
 
 
+class EmbeddingRequest(BaseModel):
+    """Body of ``/v1/embeddings``."""
+
+    model_config = ConfigDict(extra="ignore")
+    model: str | None = None
+    input: Text | list[Text] | list[int] | list[list[int]]
+
+
 class TokenizeRequest(BaseModel):
     """Body of ``/tokenize``: a prompt or a chat."""
 

@@ -19,11 +19,12 @@ from starlette.exceptions import HTTPException
 from glyd_cli._version import __version__
 from glyd_cli.serving.api_chat import ChatCompletion
 from glyd_cli.serving.api_completions import Completion
-from glyd_cli.serving.api_errors import ApiError, of_validation
+from glyd_cli.serving.api_errors import DOCUMENTED, ApiError, of_validation
 from glyd_cli.serving.api_types import (  # FastAPI reads these annotations at run time
     ChatRequest,
     CompletionRequest,
     DetokenizeRequest,
+    EmbeddingRequest,
     TokenizeRequest,
 )
 from glyd_cli.serving.chat import prompt_of
@@ -101,7 +102,17 @@ def make_app(
     hosts, any_host, api_key, limits
         See `glyd_cli.serving.guard.Guard`.
     """
-    app = FastAPI(title="glyd", version=__version__, docs_url=None, redoc_url=None)
+    app = FastAPI(title="glyd", version=__version__, docs_url=None, redoc_url=None, responses=DOCUMENTED)
+    document = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        """Leave out what FastAPI would answer to bad bodies: here they are a 400, in the form of all errors."""
+        found = document()
+        for operation in (o for path in found["paths"].values() for o in path.values()):
+            operation["responses"].pop("422", None)
+        return found
+
+    app.openapi = openapi  # type: ignore[method-assign]
     metrics = Metrics(engine)
     _add_errors(app)
     _add_answers(app, engine, tokenizer, metrics)
@@ -175,6 +186,12 @@ def _add_answers(app: FastAPI, engine: Engine, tokenizer: PreTrainedTokenizerFas
         check_model(body.model)
         job = await prepared(lambda: Completion(engine, tokenizer, body))
         return await answer(request, job, "completions", stream=body.stream)
+
+    @app.post("/v1/embeddings")
+    async def embeddings(body: EmbeddingRequest) -> Response:
+        check_model(body.model)
+        text = f"{engine.info.name!r} is served to write text and makes no embeddings: use a model made for them"
+        raise ApiError(400, text, param="model", code="not_supported")
 
     @app.post("/tokenize")
     async def tokenize(body: TokenizeRequest) -> dict[str, Any]:

@@ -1,0 +1,58 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""Requests made from the published OpenAPI document: each is answered as the document says, none is a server error."""
+
+import os
+
+import httpx
+import pytest
+
+schemathesis = pytest.importorskip("schemathesis", reason="needs schemathesis")
+from hypothesis import HealthCheck, given, settings  # noqa: E402
+
+EXAMPLES = int(os.environ.get("GLYD_SERVING_EXAMPLES", "12"))
+RULES = settings(
+    max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
+OPERATIONS = [
+    ("POST", "/v1/chat/completions"), ("POST", "/v1/completions"), ("POST", "/v1/embeddings"), ("GET", "/v1/models"),
+    ("GET", "/v1/models/{name}"), ("POST", "/tokenize"), ("POST", "/detokenize"), ("GET", "/health"),
+    ("GET", "/version"), ("GET", "/metrics"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def document(server):
+    return httpx.get(f"{server.url}/openapi.json", timeout=20).json()
+
+
+@pytest.mark.parametrize(("method", "path"), OPERATIONS, ids=lambda v: v)
+@pytest.mark.parametrize("mode", ["POSITIVE", "NEGATIVE"])
+def test_the_published_document_holds(server, document, method, path, mode):
+    """Good bodies get an answer or a refusal that is documented, bad ones a refusal, and the server lives on."""
+    schema = schemathesis.openapi.from_dict(document)
+    operation = schema[path][method]
+    mode = getattr(schemathesis.GenerationMode, mode)
+
+    @RULES
+    @given(case=operation.as_strategy(generation_mode=mode))
+    def answered(case):
+        if isinstance(case.body, dict):  # the time goes into kinds of requests, not into tokens
+            if isinstance(case.body.get("n"), int):
+                case.body["n"] = min(case.body["n"], 4)
+            if path != "/detokenize":
+                case.body.setdefault("max_tokens", 4)
+        response = case.call(base_url=server.url, timeout=60)
+        assert response.status_code < 500, response.text
+        assert str(response.status_code) in operation.definition.raw["responses"], response.text
+        if response.status_code >= 400 and method == "POST":
+            assert response.json()["error"]["message"]
+        operation.validate_response(response)
+
+    if mode is schemathesis.GenerationMode.NEGATIVE and method == "GET":
+        pytest.skip("nothing of a GET without parameters can be wrong")
+    answered()
+
+
+def test_the_document_names_every_path(document):
+    assert {path for _, path in OPERATIONS} == set(document["paths"])
