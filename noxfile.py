@@ -362,6 +362,18 @@ def soak_serving(session: nox.Session) -> None:
 
 
 @nox.session(reuse_venv=False)
+def install(session: nox.Session) -> None:
+    """Run scripts/install.sh from nothing, with the wheels of this tree."""
+    folder = Path(session.create_tmp()) / "wheels"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for name in ("codec", "store", "cli"):
+        shutil.copy(wheel(session, name), folder)
+    session.env["GLYD_TEST_WHEELS"] = str(folder)
+    _pytest(session, "cli", file="test_install.py")
+
+
+@nox.session(reuse_venv=False)
 def tests_store(session: nox.Session) -> None:
     """Test glyd-store from its wheel; then with its extra s3, against a simulated service."""
     _pytest(session, "store")

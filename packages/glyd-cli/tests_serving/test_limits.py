@@ -9,7 +9,11 @@ import time
 
 import pytest
 
+import glyd
+import glyd_gpu
+from glyd_cli.serving.engine import Sampling
 from glyd_cli.serving.guard import Limits, within
+from glyd_cli.serving.transformers_engine import describe_model
 
 BODY = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 240, "ignore_eos": True, "stream": True, "n": 16}
 
@@ -79,3 +83,27 @@ def test_within():
             await other
 
     asyncio.run(main())
+
+
+def test_the_window_that_is_promised_is_served(server):
+    """All slots at once, each filled to the last token of the window."""
+
+    async def fill(number):
+        prompt = [3 + number] * (server.engine.info.context - 20)
+        rules = Sampling(max_tokens=20, temperature=0.0, ignore_eos=True)
+        return [step.token async for step in server.engine.generate(prompt, rules)]
+
+    async def all_slots():
+        return await asyncio.gather(*(fill(i) for i in range(4)))
+
+    assert [len(tokens) for tokens in asyncio.run(all_slots())] == [20] * 4
+
+
+@pytest.mark.parametrize("layout", ["tiered", "mma12"])
+def test_weights_take_what_fit_says(tmp_path, save_model, layout):
+    path = save_model(tmp_path / "model", hidden_size=512, intermediate_size=1024, vocab_size=8192)
+    predicted = glyd.fit(path).weights[layout].nbytes
+    model = glyd_gpu.from_pretrained(path, device="cpu", layout=layout)
+    measured = describe_model(model, "x").weight_nbytes
+    assert measured <= predicted + (1 << 16)
+    assert predicted - measured < 0.02 * measured
