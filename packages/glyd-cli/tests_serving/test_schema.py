@@ -26,8 +26,13 @@ def document(server):
     return httpx.get(f"{server.url}/openapi.json", timeout=20).json()
 
 
-@pytest.mark.parametrize(("method", "path"), OPERATIONS, ids=lambda v: v)
-@pytest.mark.parametrize("mode", ["POSITIVE", "NEGATIVE"])
+CASES = [(method, path, "POSITIVE") for method, path in OPERATIONS]
+CASES += [
+    (method, path, "NEGATIVE") for method, path in OPERATIONS if method == "POST"
+]  # others have nothing to get wrong
+
+
+@pytest.mark.parametrize(("method", "path", "mode"), CASES, ids=lambda v: v)
 def test_the_published_document_holds(server, document, method, path, mode):
     """Good bodies get an answer or a refusal that is documented, bad ones a refusal, and the server lives on."""
     schema = schemathesis.openapi.from_dict(document)
@@ -49,8 +54,6 @@ def test_the_published_document_holds(server, document, method, path, mode):
             assert response.json()["error"]["message"]
         operation.validate_response(response)
 
-    if mode is schemathesis.GenerationMode.NEGATIVE and method == "GET":
-        pytest.skip("nothing of a GET without parameters can be wrong")
     answered()
 
 
