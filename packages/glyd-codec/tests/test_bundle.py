@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import random
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,42 @@ def test_damage_is_found() -> None:
         except (glyd.GlydError, IndexError):
             continue
         assert not wrong
+
+
+def bundle_of_index(body: bytes) -> bytes:
+    packed = glyd.compress(body, "turbo", weights=False)
+    tail = len(packed).to_bytes(8, "little") + (glyd.checksum(packed) & 0xFFFFFFFF).to_bytes(4, "little") + b"GLYDBNDL"
+    head = bytes.fromhex("9d474c53") + b"BNDL" + (len(packed) + len(tail)).to_bytes(8, "little")
+    head += (glyd.checksum(head) & 0xFFFFFFFF).to_bytes(4, "little")
+    return glyd.compress(b"") + head + packed + tail
+
+
+def test_small_index_of_millions_of_objects_keeps_within_max_memory() -> None:
+    n = 100_000
+    body = b"\xa0\x8d\x06\0" + bytes(n)
+    hostile = bundle_of_index(body)
+    assert len(hostile) < 500
+    tracemalloc.start()
+    for allowed in (1, len(body) - 1, len(body), 50 * n):  # the first two before it is restored
+        with pytest.raises(glyd.LimitError, match="max_memory"):
+            glyd.Bundle(hostile, limits=glyd.Limits(max_memory=allowed))
+    assert tracemalloc.get_traced_memory()[1] < 4 * len(body)
+    with glyd.Bundle(hostile, limits=glyd.Limits(max_memory=60 * n)) as bundle:
+        assert tracemalloc.get_traced_memory()[1] < 60 * n
+        assert len(bundle) == n
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("size", [10**6, 2**63, 2**69])
+def test_sizes_beyond_the_content(size: int) -> None:
+    number = bytearray()  # a varint
+    while size >= 128:
+        number.append(size & 127 | 128)
+        size >>= 7
+    hostile = bundle_of_index(b"\2\0" + bytes([*number, size]) + b"\1")
+    for place in range(2):
+        with pytest.raises(glyd.FormatError):
+            glyd.Bundle(hostile)[place]
 
 
 def test_within_a_file(tmp_path: Path) -> None:

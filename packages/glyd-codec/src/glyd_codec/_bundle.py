@@ -19,10 +19,18 @@ from typing import TYPE_CHECKING, overload
 
 from glyd_codec._buffers import borrow
 from glyd_codec._checksum import checksum
-from glyd_codec._errors import CorruptDataError, FormatError, ParameterError, TruncatedError
+from glyd_codec._errors import (
+    CorruptDataError,
+    FormatError,
+    LimitError,
+    ParameterError,
+    TruncatedError,
+    limit_error,
+)
 from glyd_codec._file import GlydFile
 from glyd_codec._native import ffi, lib
 from glyd_codec._oneshot import compress, decompress
+from glyd_codec._params import Limits
 from glyd_codec._source import is_path
 
 if TYPE_CHECKING:
@@ -33,7 +41,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
     from typing_extensions import Self
 
-    from glyd_codec._params import Level, Limits, Records
+    from glyd_codec._params import Level, Records
     from glyd_codec._source import Path
 
 GROUP_SIZE = 512 << 10
@@ -42,6 +50,7 @@ _TAIL = 20  # size of the index, check, magic
 _MAGIC = b"GLYDBNDL"
 _SKIPPABLE_HEADER = 20
 _INDEX_MAX = 1 << 32
+_OBJECT_MEMORY = (56, 160)  # bytes that an object without, with a name takes beside its part of the index, at most
 
 
 def _varints(values: Iterable[int]) -> bytes:
@@ -227,12 +236,14 @@ class Bundle:
     file
         Path, binary file object that can seek, or C-contiguous buffer.
     limits
-        As for `open`.
+        As for `open`; ``max_memory`` also bounds what the index may take.
 
     Raises
     ------
     FormatError
         When the file is no bundle, or its index is damaged.
+    LimitError
+        When the index takes more memory than ``max_memory``.
     OSError
         When the file cannot be read.
 
@@ -252,7 +263,7 @@ class Bundle:
             self._owned = stream = io.BytesIO(file)  # type: ignore[arg-type]
         try:
             start = 0 if self._owned else stream.tell()
-            frame_size, sizes, names = _read_index(stream, start)
+            frame_size, sizes, names = _read_index(stream, start, limits)
             self._starts = [0, *itertools.accumulate(sizes)]
             self._names = names
             self._places = {name: i for i, name in enumerate(names)} if names is not None else {}
@@ -342,7 +353,7 @@ class Bundle:
         self.close()
 
 
-def _read_index(stream: IO[bytes], start: int) -> tuple[int, list[int], list[str] | None]:
+def _read_index(stream: IO[bytes], start: int, limits: Limits | None) -> tuple[int, list[int], list[str] | None]:
     """Return the size of the frame, and sizes and names of the objects."""
     end = stream.seek(0, os.SEEK_END)
     if end - start < _SKIPPABLE_HEADER + _TAIL:
@@ -365,10 +376,17 @@ def _read_index(stream: IO[bytes], start: int) -> tuple[int, list[int], list[str
             expected=stored,
             found=found,
         )
-    body = decompress(packed, max_size=_INDEX_MAX)
+    most = (limits.max_memory if limits else None) or 2 << 30  # as of a segment
+    try:  # a few bytes can say that they are gigabytes
+        body = decompress(packed, limits=Limits(max_output=min(_INDEX_MAX, most)))
+    except LimitError as error:
+        raise limit_error("max_memory", most, error.found or most, offset=at) from error
     (n, has_names), at_sizes = _read_varints(body, 0, 2)
     if n > len(body) or has_names > 1:
         raise CorruptDataError(f"the index of the bundle is damaged: {n} objects in {len(body)} bytes", found=n)
+    needed = len(body) + n * _OBJECT_MEMORY[has_names]
+    if needed > most:
+        raise limit_error("max_memory", most, needed, offset=at)
     sizes, at_names = _read_varints(body, at_sizes, n)
     names = None
     if has_names:
@@ -376,6 +394,6 @@ def _read_index(stream: IO[bytes], start: int) -> tuple[int, list[int], list[str
         ends = [at_text, *itertools.accumulate(lengths, initial=at_text)][1:]
         names = [body[a:b].decode("utf-8", "surrogateescape") for a, b in itertools.pairwise(ends)]
         at_names = ends[-1]
-    if at_names != len(body) or (names is not None and len(set(names)) != n):
+    if at_names != len(body) or sum(sizes) >= 1 << 63 or (names is not None and len(set(names)) != n):
         raise CorruptDataError("the index of the bundle is damaged: its parts do not fit", offset=at)
     return at - _SKIPPABLE_HEADER - start, sizes, names
