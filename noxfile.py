@@ -340,9 +340,9 @@ def tests_vllm(session: nox.Session) -> None:
             shutil.rmtree(download)
         sources.append(str(folder))
     session.env["GLYD_VLLM_SOURCES"] = os.pathsep.join(sources)
-    tests = ROOT / "packages" / "glyd-gpu" / "tests_vllm"
+    tests = sorted((ROOT / "packages").glob("glyd-*/tests_vllm/test_*.py"))
     with session.chdir(session.create_tmp()):
-        for file in sorted(tests.glob("test_*.py")):  # a process each: vLLM keeps things of engines that have ended
+        for file in tests:  # a process each: vLLM keeps things of engines that have ended
             session.run("python", "-m", "pytest", "-p", "no:cacheprovider", str(file), *session.posargs)
 
 

@@ -253,7 +253,7 @@ def process(fake):
     made = VllmProcess(ServeOptions(model="m"), PLAN, "m", Said())
     yield made
     made.stop()
-    made.log_path.unlink()
+    made.log_path.unlink(missing_ok=True)
 
 
 @pytest.fixture
@@ -310,6 +310,12 @@ def test_queue_is_bounded_and_leaving_frees_a_place(engine, fake):
 
     asyncio.run(run())
     assert len(fake("gone")) == 3
+
+
+def test_the_log_goes_when_all_was_well(engine, process):
+    assert process.log_path.exists()
+    engine.stop()
+    assert not process.log_path.exists()
 
 
 def test_stopping_ends_what_was_started(process):

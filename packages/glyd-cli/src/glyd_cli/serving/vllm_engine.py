@@ -62,8 +62,10 @@ class VllmEngine:
         """Nothing is left to do: the process was started to know its window."""
 
     def stop(self) -> None:
-        """End vLLM."""
+        """End vLLM; its log is of no use any more."""
         self._client = None
+        if self._process.ended() is None:
+            self._process.log_path.unlink(missing_ok=True)
         self._process.stop()
 
     def load(self) -> Load:
