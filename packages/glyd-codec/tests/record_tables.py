@@ -7,6 +7,10 @@ from __future__ import annotations
 import json
 import random
 
+import glyd
+
+RECORD_LEVELS = tuple(level for level in glyd.LEVELS if level != "cold")  # which has a model of its own
+
 WORDS = [
     "",
     "NA",

@@ -12,7 +12,7 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from record_tables import CLEAN, LINES, WORDS, odd_inputs
+from record_tables import CLEAN, LINES, RECORD_LEVELS, WORDS, odd_inputs
 
 import glyd
 
@@ -28,7 +28,7 @@ def round_trip(data, level="max", **arguments):
 
 
 @pytest.mark.parametrize("name", CLEAN)
-@pytest.mark.parametrize("level", glyd.LEVELS)
+@pytest.mark.parametrize("level", RECORD_LEVELS)
 def test_tables_become_records(name, level):
     data = CLEAN[name]
     frame = round_trip(data, level)
@@ -112,7 +112,7 @@ CELL = st.one_of(
     sep=st.sampled_from([",", "\t", ";", " ", "|"]),
     end=st.sampled_from(["\n", "\r\n"]),
     repeat=st.integers(20, 200),
-    level=st.sampled_from(glyd.LEVELS),
+    level=st.sampled_from(RECORD_LEVELS),
 )
 def test_any_cells(cells, sep, end, repeat, level):
     lines = [sep.join(row) + end for row in cells]

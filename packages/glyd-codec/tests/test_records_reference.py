@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from record_tables import CLEAN
+from record_tables import CLEAN, RECORD_LEVELS
 
 import glyd
 
@@ -27,7 +27,7 @@ HEADER_NBYTES = 22
 
 
 @pytest.mark.parametrize("name", CLEAN)
-@pytest.mark.parametrize("level", glyd.LEVELS)
+@pytest.mark.parametrize("level", RECORD_LEVELS)
 def test_both_read_the_same(name, level):
     data = CLEAN[name][:9000]
     assert reference.decode(glyd.compress(data, level, records=True)) == data
