@@ -22,11 +22,15 @@
 #define EVERY 64u    /* up to here every length of a match is tried, then every EVERY_STEP-th */
 #define EVERY_STEP 8u
 #define TABLE_FROM ((size_t)32 << 10) /* bytes of a block that will have a match-length table */
+#define CLASSES 16u                   /* of literals, roughly those that share a table as contexts */
+#define CLASS(byte) ((byte) >> 4)
+#define CLASS_LEAST 512u /* fewer literals say nothing of a class */
 #define BIT 256u
 #define NEVER (1 << 20) /* price of what cannot be written */
 #define BIT_LEAST 60u   /* no symbol is priced lower: not all contexts are that sure */
 
 typedef struct counts {
+  uint32_t after[CLASSES][256]; /* literals by the one before them in the plane */
   uint32_t literals[256], commands[256], literal_escapes[256], match_escapes[256], offsets[256], low[256];
   uint8_t lengths[GLYD_CODED_LENGTHS]; /* of match-length codes */
   unsigned escape_base;                /* GLYD_CODED_FINE_MATCH_MIN: by a table */
@@ -35,10 +39,11 @@ typedef struct counts {
 
 typedef struct prices {
   int32_t literal[256];
-  int32_t run[RUNS];          /* of so many literals before a match, by itself */
-  int32_t match[16][LENGTHS]; /* by slot and literal-length field, then length */
-  int32_t offset[256];        /* by code */
-  int32_t low[256];           /* by the low byte of offset + bias, from 8 extra bits on */
+  int32_t after[CLASSES][256]; /* right after a literal of each class */
+  int32_t run[RUNS];           /* of so many literals before a match, by itself */
+  int32_t match[16][LENGTHS];  /* by slot and literal-length field, then length */
+  int32_t offset[256];         /* by code */
+  int32_t low[256];            /* by the low byte of offset + bias, from 8 extra bits on */
 } prices;
 
 typedef struct node {
@@ -89,6 +94,14 @@ static void make_prices(const counts *c, prices *p) {
   int32_t command[256], literal_escape[256], match_escape[256], field[4];
   uint32_t fields[256] = {0};
   price_symbols(c->literals, p->literal);
+  for (unsigned k = 0; k < CLASSES; k++) {
+    uint32_t total = 0;
+    for (unsigned s = 0; s < 256; s++) total += c->after[k][s];
+    if (total >= CLASS_LEAST)
+      price_symbols(c->after[k], p->after[k]);
+    else
+      memcpy(p->after[k], p->literal, sizeof p->literal);
+  }
   price_symbols(c->commands, command);
   price_symbols(c->literal_escapes, literal_escape);
   price_symbols(c->match_escapes, match_escape);
@@ -150,6 +163,12 @@ static void first_counts(const uint8_t *in, size_t n, counts *c) {
   if (n >= TABLE_FROM) c->escape_base = GLYD_CODED_FINE_MATCH_MIN;
 }
 
+static uint8_t count_literal(counts *c, uint8_t before, uint8_t literal) {
+  c->literals[literal]++;
+  c->after[CLASS(before)][literal]++;
+  return literal;
+}
+
 /* Count what a parse puts into the planes. */
 static void count_parse(glyd_coded_parser *p, const uint8_t *block, size_t len, const glyd_sequence *seqs, size_t n,
                         const uint32_t start[GLYD_CODED_REPEATS], counts *c) {
@@ -166,9 +185,10 @@ static void count_parse(glyd_coded_parser *p, const uint8_t *block, size_t len, 
   memcpy(repeat, start, sizeof repeat);
   const uint8_t *ip = block;
   size_t n_low = 0;
+  uint8_t before = 0;
   for (size_t i = 0; i < n; i++) {
     const uint32_t ll = seqs[i].literals, ml = seqs[i].length;
-    for (uint32_t k = 0; k < ll; k++) c->literals[ip[k]]++;
+    for (uint32_t k = 0; k < ll; k++) before = count_literal(c, before, ip[k]);
     ip += ll + ml;
     const unsigned slot = glyd_coded_use_offset(repeat, seqs[i].offset);
     const unsigned code = code_of[ml < GLYD_CODED_LONG ? ml : GLYD_CODED_LONG];
@@ -185,7 +205,7 @@ static void count_parse(glyd_coded_parser *p, const uint8_t *block, size_t len, 
       }
     }
   }
-  for (; ip < block + len; ip++) c->literals[*ip]++;
+  for (; ip < block + len; ip++) before = count_literal(c, before, *ip);
   c->has_low = glyd_coded_low_bytes_pay(p->low_bytes, n_low);
 }
 
@@ -271,7 +291,8 @@ GLYD_INLINE size_t walk_window(glyd_coded_parser *p, walk_state *w, size_t pos, 
     if (i == size) return i;
     const uint8_t *const ip = segment + pos + i;
     const uint32_t run = nd->run < RUNS - 1 ? nd->run : RUNS - 2;
-    offer(nd + 1, nd->price + pr->literal[*ip] + pr->run[run + 1] - pr->run[run], 0, 1);
+    const int32_t literal = nd->run != 0 ? pr->after[CLASS(ip[-1])][*ip] : pr->literal[*ip];
+    offer(nd + 1, nd->price + literal + pr->run[run + 1] - pr->run[run], 0, 1);
     const size_t most = size - i;
     if (most < MATCH_MIN) continue;
     const unsigned field = run < 3 ? run : 3;
