@@ -28,6 +28,8 @@ from reference_cold_tables import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from reference_bytes import Bytes
 
 
@@ -170,7 +172,9 @@ class Model:
         self.slots = [self.order1.setdefault(key, [0] * 16)] + [half(line, self.bits) for line in self.lines]
         self.node = 1
 
-    def code_bit(self, get_bit: object, shift: int, expected: int, failed: int, row_class: tuple[int, int]) -> int:
+    def code_bit(
+        self, get_bit: Callable[[int], int], shift: int, expected: int, failed: int, row_class: tuple[int, int]
+    ) -> int:
         """Read one bit: predict, read, learn."""
         bits, length_class, grade = self.bits, *row_class
         keys: list[object] = [None, None]
@@ -206,7 +210,7 @@ class Model:
         for s, context in enumerate(((self.last4 & 255) << 8 | bits, (self.last4 & 0xFFFF) << 8 | bits)):
             sse.append(self.sse[s].setdefault(mix(context) >> shifted, list(self.steps)))
         chance = 2 * p_final + sum((t[step] * (4096 - part) + t[step + 1] * part) >> 12 for t in sse)
-        bit = get_bit(max(1, min(65535, chance >> 2)))  # type: ignore[operator]
+        bit = get_bit(max(1, min(65535, chance >> 2)))
 
         target = bit << 16
         for w, value in zip(weights, logits, strict=True):

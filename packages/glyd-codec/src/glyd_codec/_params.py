@@ -169,7 +169,7 @@ def native_params(
     if long and base:
         raise ParameterError("long and base exclude each other: copies reach over all of a base anyway")
     if level == "cold" and (long or base or records is True):
-        named = "long" if long else "a base" if base else "records"
+        named = "long" if long else "base" if base else "records"
         raise ParameterError(f"level 'cold' takes no {named}: its model finds repeats and rows by itself")
     if segment_size is not None:
         size = operator.index(segment_size)
