@@ -14,6 +14,7 @@ import io
 import itertools
 import operator
 import os
+import secrets
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, overload
 
@@ -143,10 +144,10 @@ def pack_objects(
     Bundle : reads them.
     """
     if is_path(file):
-        path = os.fspath(file)  # type: ignore[arg-type]
-        part = os.fsdecode(path) + ".part"
+        path = os.fsdecode(file)  # type: ignore[arg-type]
+        part = f"{path}.{secrets.token_hex(4)}.part"
         try:
-            with builtins.open(part, "wb") as target:  # noqa: PTH123
+            with builtins.open(part, "xb") as target:  # noqa: PTH123
                 n = _write(objects, target, level, group_size, records, threads)
                 target.flush()
                 os.fsync(target.fileno())
