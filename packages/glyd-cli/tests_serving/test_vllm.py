@@ -3,6 +3,8 @@
 """vLLM as the engine, without vLLM: what is worked out, what its log says, what is healed, what is asked and answered.
 
 Real vLLM behind the same command is tested by ``nox -s tests_vllm``.
+
+File length: a table of what vLLM's log says, and what each is taken for, is a fourth of it.
 """
 
 import asyncio

@@ -30,8 +30,8 @@ _MOST_GRAPHS = 64
 def padded(n_rows: int, n_cached: int, most_cached: int) -> tuple[int, int]:
     """Return the rows and the cached tokens that a step is padded to.
 
-    Attention reads what is padded: on an H200, cached tokens padded to 8,192 made a step of one request take 24 ms
-    whatever the weights. So at most an eighth is added; a shape then lasts for as many steps as pay for its graph.
+    Attention reads what is padded: on an H200 a step of one request with cached tokens padded to 8,192 took 24 ms
+    whatever the weights, which is suspected to be why. So at most an eighth is added; a shape then lasts for as many steps as pay for its graph.
 
     Parameters
     ----------
