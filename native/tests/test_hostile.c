@@ -303,7 +303,7 @@ static void test_segments(void) {
        "\1\x09\1z",
        7, GLYD_E_CORRUPT},
       {"unknown kind",
-       "\x08\x0A\x0A"
+       "\x7F\x0A\x0A"
        "0123456789",
        13, GLYD_E_FEATURE},
       {"kind from 128 on",
