@@ -149,7 +149,7 @@ static uint8_t *put_tables(uint8_t *out, const glyd_context_work *w, int externa
       continue;
     }
     glyd_huffman_make_lengths(w->sums[k], code->length);
-    glyd_huffman_make_codes(code);
+    glyd_huffman_make_codes(code->length, code->code);
     code->valid = 1;
     out = glyd_huffman_put_lengths(out, code->length);
   }
