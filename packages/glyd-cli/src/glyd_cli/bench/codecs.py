@@ -65,9 +65,10 @@ def find_codecs(
     tuple of list and dict
         The codecs, and for each library that is missing what to install.
     """
-    codecs = [_glyd(level, 1, base) for level in glyd.LEVELS]
+    levels = [level for level in glyd.LEVELS if base is None or level != "cold"]  # its model takes no base
+    codecs = [_glyd(level, 1, base) for level in levels]
     if threads > 1:
-        codecs += [_glyd(level, threads, base) for level in glyd.LEVELS]
+        codecs += [_glyd(level, threads, base) for level in levels]
     if records:
         codecs += [_glyd(level, 1, base, records=True) for level in RECORD_LEVELS]
     missing: dict[str, str] = {}
