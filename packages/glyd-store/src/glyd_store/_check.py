@@ -97,6 +97,7 @@ class Checker:
         self._progress = progress or (lambda _step, _n: None)
         self.report = CheckReport()
         self._bad: dict[str, str] = {}  # files that were found damaged
+        self._about: list[set[object]] = []  # what each problem is about: files, or rows of the index
 
     def run(self, read_data: float = 0.0, *, decode: bool = False, resume: bool = False) -> CheckReport:
         """Check; see `glyd_store.Store.check`."""
@@ -105,6 +106,7 @@ class Checker:
         if store is None:
             raise StoreError(f"{core.backend.url} is no store")
         with ExitStack() as stack:
+            before: set[object] = set()
             for attempt in range(_ATTEMPTS):
                 if attempt == _ATTEMPTS - 1 and not (core.read_only or core.backend.read_only) and not core.is_writing:
                     with suppress(LockedError, ReadOnlyError):
@@ -116,8 +118,14 @@ class Checker:
                 # what a writer does meanwhile looks like damage: then look again, at last with its lock
                 if self.report.ok or seq == self._seq() == truth.seq:
                     break
+                # and where the lock is not to be had, what is damaged stays so: other files had only just been changed
                 if attempt < _ATTEMPTS - 1:
-                    self.report, self._bad = CheckReport(), {}
+                    before = set().union(*self._about)
+                    self.report, self._bad, self._about = CheckReport(), {}, []
+                else:
+                    kept = [p for p, about in zip(self.report.problems, self._about, strict=True) if about & before]
+                    self._bad = {p.key: p.what for p in kept if p.key in self._bad}
+                    self.report.problems[:] = kept
             if read_data > 0 or decode:
                 self._read_streams(best, 1.0 if decode else read_data, resume=resume)
             if decode:
@@ -148,8 +156,18 @@ class Checker:
         self._check_streams(best, [e.key for e in damaged])
         return index, best
 
-    def _add(self, key: str, what: str, objects: Iterable[tuple[int, str]], advice: str, *, noted: bool = True) -> None:
+    def _add(
+        self,
+        key: str,
+        what: str,
+        objects: Iterable[tuple[int, str]],
+        advice: str,
+        *,
+        noted: bool = True,
+        about: set[object] | None = None,
+    ) -> None:
         self.report.problems.append(Problem(key, what, tuple(objects), advice))
+        self._about.append(about or {key})
         if noted:
             self._bad[key] = what
 
@@ -195,7 +213,8 @@ class Checker:
             objects = {key[1]: decode_name(row[0]) for key, row in wrong if key[0] == "object"}
             example = f", for instance {wrong[0][0]}" if wrong else ""
             text = f"the index differs from the journal in {len(wrong) + len(late)} places{example}"
-            self._add(str(index.path), text, sorted(objects.items()), REBUILD, noted=False)
+            about: set[object] = {*(key for key, _ in wrong), *late}
+            self._add(str(index.path), text, sorted(objects.items()), REBUILD, noted=False, about=about)
 
     def _dependents(self, index: Index, condition: str, *values: Any) -> list[tuple[int, str]]:
         """Return the objects whose content, or a base of it, fulfils a condition."""
