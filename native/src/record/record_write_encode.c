@@ -72,7 +72,8 @@ static int make_ranks(const glyd_record_source_table *t, glyd_record_source *s, 
   }
   for (uint32_t i = 0; i < keys; i++) s->starts[i + 1] += s->starts[i];
   for (uint32_t r = 0; r < n; r++) s->z[r] = count[s->z[r]];
-  memory->at = before;
+  memory->at = before - GLYD_RECORD_ALIGN(GLYD_RECORD_PAIRS_MAX * sizeof *s->pairs) +
+               GLYD_RECORD_ALIGN(m * sizeof *s->pairs); /* pairs were taken last: what is not used goes back */
   return 1;
 }
 
