@@ -25,7 +25,8 @@ def test_whole_frames(text):
         assert info.n_segments == -(-len(text) // (1 << 16))
         assert info.checksum == "xxh3-64"
         assert info.trailer_nbytes > 0
-        assert 2 * info.segment_nbytes < info.decoder_memory_nbytes < 2 << 20
+        most = 16 << 20 if level == "cold" else 2 << 20  # cold: the model that weighs contexts
+        assert 2 * info.segment_nbytes < info.decoder_memory_nbytes < most
     assert glyd.get_frame_info(glyd.compress(b"x")).checksum == "xxh3-32"
     assert glyd.get_frame_info(glyd.compress(b"x")).trailer_nbytes == 0
 
