@@ -58,7 +58,7 @@ def test_ids(size):
 def test_what_the_library_writes(seed):
     rng = random.Random(seed)
     base, new = generator.versions(rng)
-    for level in glyd.LEVELS:
+    for level in (level for level in glyd.LEVELS if level != "cold"):  # which takes no base
         frame = glyd.compress(new, level, base=base, segment_size=rng.choice([None, 1024, 4096]))
         assert reference.decode(frame, base) == new
         assert reference_outcome(frame, None) is glyd.MissingBaseError
