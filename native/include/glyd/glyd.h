@@ -140,7 +140,8 @@ GLYD_API glyd_status glyd_content_size(const void *in, size_t len, const glyd_li
  * (NULL: defaults), allocator (NULL: malloc) and error may be NULL. cap may
  * be larger than the content; bytes of out past the content are not written.
  * Segments are decoded in place, so that threads (0: one a core) only cost a
- * workspace of at most 1 MiB each. Of several errors the first in the input is
+ * workspace of at most 1 MiB each (base, record and cold segments: more, see
+ * docs/format.md). Of several errors the first in the input is
  * reported, whatever the number of threads.
  * Errors: header, content, limit and memory statuses, BUFFER. */
 GLYD_API glyd_status glyd_decompress(void *out, size_t cap, const void *in, size_t len, int threads,
