@@ -35,6 +35,7 @@ TOP_LEVEL = {"codec": "glyd,glyd_codec", "cli": "glyd_cli", "gpu": "glyd_gpu,gly
 
 WARNINGS = ("-std=c11", "-O3", "-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Werror")
 FUZZ_RUNS = 1_000_000  # over all targets of one `nox -s fuzz`
+FUZZ_SLOW = {"fuzz_cold": 20}  # sets up models of megabytes for each input: so many times fewer runs
 
 nox.options.sessions = [
     "lint",
@@ -482,12 +483,13 @@ def fuzz(session: nox.Session) -> None:
         session.error(f"no fuzz targets in {folder / 'fuzz'}")
     steps = Steps(session)
     for target in targets:
+        runs = FUZZ_RUNS // len(targets) // FUZZ_SLOW.get(target.name, 1) + 1
         corpus = BUILD / "corpus" / target.name
         corpus.mkdir(parents=True, exist_ok=True)
         seeds = NATIVE / "fuzz" / "corpus"
         with steps.step(target.name):
             session.run(
-                str(target), f"-runs={FUZZ_RUNS // len(targets) + 1}", "-timeout=10", "-rss_limit_mb=2048",
+                str(target), f"-runs={runs}", "-timeout=10", "-rss_limit_mb=2048",
                 "-verbosity=0", "-print_final_stats=1", f"-artifact_prefix={corpus}-", str(corpus), str(seeds), *session.posargs,
                 external=True,
             )  # fmt: skip

@@ -31,7 +31,9 @@ typedef struct state {
 
 static unsigned state_find(const state *states, unsigned n, state wanted) {
   for (unsigned i = 0; i < n; i++)
-    if (memcmp(&states[i], &wanted, sizeof wanted) == 0) return i;
+    if (states[i].ones == wanted.ones && states[i].zeros == wanted.zeros && states[i].bits == wanted.bits &&
+        states[i].n_bits == wanted.n_bits)
+      return i;
   return n;
 }
 
