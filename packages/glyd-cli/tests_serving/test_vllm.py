@@ -4,7 +4,7 @@
 
 Real vLLM behind the same command is tested by ``nox -s tests_vllm``.
 
-File length: a table of what vLLM's log says, and what each is taken for, is a fourth of it.
+File length: one made engine and one set of log texts serve all of it.
 """
 
 import asyncio
