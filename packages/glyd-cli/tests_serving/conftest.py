@@ -4,6 +4,7 @@
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -149,6 +150,8 @@ class Glyd:
     def start(self, *args, **kw):
         env = {**os.environ, "HF_HUB_OFFLINE": "1", **kw.pop("env", {})}
         kw = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **kw}
+        # a parent that ignores Ctrl-C, as shells do for what runs in the background, hands that on
+        kw.setdefault("preexec_fn", lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         return subprocess.Popen([GLYD, *map(os.fspath, args)], cwd=self.folder, env=env, **kw)
 
     def __call__(self, *args, code=0, stdin=None, timeout=120, **kw):
