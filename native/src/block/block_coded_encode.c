@@ -118,7 +118,7 @@ GLYD_INLINE void fill_planes(coded_encoder *e, const glyd_sequence *seqs, size_t
     /* Escapes are written always and counted where they are meant: lengths are
      * hard to predict, long ones alone are rare enough for a branch. */
     const unsigned code = code_of[ml < GLYD_CODED_LONG ? ml : GLYD_CODED_LONG];
-    const unsigned slot = glyd_coded_use_offset(e->repeat, offset);
+    const unsigned slot = glyd_match_use_offset(e->repeat, offset);
     b->commands[i] =
         (uint8_t)(slot << 6 | code << 2 | (ll < GLYD_CODED_LITERALS_ESCAPE ? ll : GLYD_CODED_LITERALS_ESCAPE));
     *lesc = (uint8_t)(ll - GLYD_CODED_LITERALS_ESCAPE);

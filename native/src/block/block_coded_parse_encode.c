@@ -190,7 +190,7 @@ static void count_parse(glyd_coded_parser *p, const uint8_t *block, size_t len, 
     const uint32_t ll = seqs[i].literals, ml = seqs[i].length;
     for (uint32_t k = 0; k < ll; k++) before = count_literal(c, before, ip[k]);
     ip += ll + ml;
-    const unsigned slot = glyd_coded_use_offset(repeat, seqs[i].offset);
+    const unsigned slot = glyd_match_use_offset(repeat, seqs[i].offset);
     const unsigned code = code_of[ml < GLYD_CODED_LONG ? ml : GLYD_CODED_LONG];
     c->commands[slot << 6 | code << 2 | (ll < 3 ? ll : 3)]++;
     if (ll >= 3) c->literal_escapes[ll < GLYD_CODED_LONG ? ll - 3 : 255]++;
@@ -285,7 +285,7 @@ GLYD_INLINE size_t walk_window(glyd_coded_parser *p, walk_state *w, size_t pos, 
         nd->run = before->run + 1;
       } else {
         nd->run = 0;
-        glyd_coded_use_offset(nd->repeat, nd->offset);
+        glyd_match_use_offset(nd->repeat, nd->offset);
       }
     }
     if (i == size) return i;
@@ -339,7 +339,7 @@ GLYD_INLINE size_t parse(glyd_coded_parser *p, walk_state *w, const uint32_t rep
     pos += k;
     if (nice.length == 0) continue;
     w->seqs[w->n++] = (glyd_sequence){(uint32_t)(pos - w->anchor), nice.length, nice.offset};
-    glyd_coded_use_offset(w->repeat, nice.offset);
+    glyd_match_use_offset(w->repeat, nice.offset);
     pos += nice.length;
     w->anchor = pos;
   }

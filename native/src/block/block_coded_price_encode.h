@@ -17,16 +17,4 @@ int glyd_coded_choose_lengths(const glyd_sequence *seqs, size_t n, int fine, uin
  * than 8 bits each. */
 int glyd_coded_low_bytes_pay(const uint8_t *low, size_t n);
 
-/* Repeat slot of the offset (3: none), which moves to the front. */
-GLYD_INLINE unsigned glyd_coded_use_offset(uint32_t repeat[GLYD_CODED_REPEATS], uint32_t offset) {
-  const uint32_t r0 = repeat[0], r1 = repeat[1], r2 = repeat[2];
-  unsigned slot = offset == r2 ? 2 : 3;
-  slot = offset == r1 ? 1 : slot;
-  slot = offset == r0 ? 0 : slot;
-  repeat[2] = slot >= 2 ? r1 : r2;
-  repeat[1] = slot >= 1 ? r0 : r1;
-  repeat[0] = offset;
-  return slot;
-}
-
 #endif

@@ -6,16 +6,11 @@
 #ifndef GLYD_HUFFMAN_CODE_ENCODE_H
 #define GLYD_HUFFMAN_CODE_ENCODE_H
 
-#include "common/mem.h"
+#include "huffman/huffman_codes.h"
 #include "huffman/huffman_common.h"
 #include "huffman/huffman_encode.h"
 
 #define GLYD_HUFFMAN_LENGTHS_BUFFER (GLYD_HUFFMAN_LENGTHS_BYTES + 1024) /* and what is written past the end */
-
-/* Codes of these lengths. Never inlined: where both arrays are seen to be one
- * object, gcc 12 for aarch64 addresses code by a multiple of where length is, and
- * then takes its stores for stores to something else (bits lost from -O1 on). */
-GLYD_NOINLINE void glyd_huffman_make_codes(const uint8_t length[256], uint16_t code[256]);
 
 /* Write the code lengths, GLYD_HUFFMAN_LENGTHS_BUFFER bytes of room; returns the end. */
 uint8_t *glyd_huffman_put_lengths(uint8_t *out, const uint8_t length[256]);

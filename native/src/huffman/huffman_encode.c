@@ -128,27 +128,6 @@ void glyd_huffman_make_lengths(const uint32_t counts[256], uint8_t length[256]) 
     for (uint32_t k = of_length[l]; k > 0; k--) length[keys[--i] & 255] = (uint8_t)l;
 }
 
-void glyd_huffman_make_codes(const uint8_t length[256], uint16_t code[256]) {
-  uint32_t of_length[GLYD_HUFFMAN_BITS + 1] = {0}, next[GLYD_HUFFMAN_BITS + 1], c = 0;
-  for (unsigned s = 0; s < 256; s++) of_length[length[s]]++;
-  of_length[0] = 0;
-  next[0] = 0;
-  for (unsigned l = 1; l <= GLYD_HUFFMAN_BITS; l++) {
-    c = (c + of_length[l - 1]) << 1;
-    next[l] = c;
-  }
-  for (unsigned s = 0; s < 256; s++) {
-    unsigned l = length[s];
-    if (l == 0) continue;
-    uint32_t v = next[l]++; /* its 16 bits in reverse order, and of these the l upper ones */
-    v = (v & 0x5555) << 1 | (v >> 1 & 0x5555);
-    v = (v & 0x3333) << 2 | (v >> 2 & 0x3333);
-    v = (v & 0x0F0F) << 4 | (v >> 4 & 0x0F0F);
-    v = (v & 0x00FF) << 8 | v >> 8;
-    code[s] = (uint16_t)(v >> (16 - l));
-  }
-}
-
 static void put_gamma(glyd_bit_writer *w, uint32_t v) {
   unsigned k = glyd_log2_32(v);
   glyd_bit_writer_put(w, 1u << k | (v & ((1u << k) - 1)) << (k + 1), 2 * k + 1);

@@ -77,6 +77,27 @@ GLYD_INLINE void glyd_huffman_rounds_few(glyd_huffman_streams *s, const int two)
   s->out = out;
 }
 
+/* Loops over eight streams, whose words are the variables w0 to w7. */
+#define GLYD_EIGHT(what) \
+  do {                   \
+    what(0);             \
+    what(1);             \
+    what(2);             \
+    what(3);             \
+    what(4);             \
+    what(5);             \
+    what(6);             \
+    what(7);             \
+  } while (0)
+#define GLYD_REFILL(j)                                           \
+  do {                                                           \
+    unsigned used = glyd_huffman_used(w##j);                     \
+    const uint8_t *p = s->p[j] + (used >> 3);                    \
+    s->p[j] = p;                                                 \
+    w##j = (glyd_load64(p) | GLYD_HUFFMAN_MARKER) >> (used & 7); \
+  } while (0)
+#define GLYD_KEEP(j) s->word[j] = w##j
+
 /* Eight streams: bound by instructions. */
 GLYD_INLINE void glyd_huffman_rounds_eight(glyd_huffman_streams *s) {
   uint64_t w0 = s->word[0], w1 = s->word[1], w2 = s->word[2], w3 = s->word[3];
@@ -95,43 +116,14 @@ GLYD_INLINE void glyd_huffman_rounds_eight(glyd_huffman_streams *s) {
   } while (0)
     for (unsigned k = 0; k < GLYD_HUFFMAN_STEPS; k++) {
       uint64_t v = 0;
-      GLYD_STEP(0);
-      GLYD_STEP(1);
-      GLYD_STEP(2);
-      GLYD_STEP(3);
-      GLYD_STEP(4);
-      GLYD_STEP(5);
-      GLYD_STEP(6);
-      GLYD_STEP(7);
+      GLYD_EIGHT(GLYD_STEP);
       glyd_store64(out, v);
       out += GLYD_HUFFMAN_STREAMS;
     }
 #undef GLYD_STEP
-#define GLYD_REFILL(j)                                           \
-  do {                                                           \
-    unsigned used = glyd_huffman_used(w##j);                     \
-    const uint8_t *p = s->p[j] + (used >> 3);                    \
-    s->p[j] = p;                                                 \
-    w##j = (glyd_load64(p) | GLYD_HUFFMAN_MARKER) >> (used & 7); \
-  } while (0)
-    GLYD_REFILL(0);
-    GLYD_REFILL(1);
-    GLYD_REFILL(2);
-    GLYD_REFILL(3);
-    GLYD_REFILL(4);
-    GLYD_REFILL(5);
-    GLYD_REFILL(6);
-    GLYD_REFILL(7);
-#undef GLYD_REFILL
+    GLYD_EIGHT(GLYD_REFILL);
   } while (out < stop);
-  s->word[0] = w0;
-  s->word[1] = w1;
-  s->word[2] = w2;
-  s->word[3] = w3;
-  s->word[4] = w4;
-  s->word[5] = w5;
-  s->word[6] = w6;
-  s->word[7] = w7;
+  GLYD_EIGHT(GLYD_KEEP);
   s->out = out;
 }
 
@@ -170,42 +162,17 @@ GLYD_INLINE void glyd_huffman_rounds_contexts(glyd_context_streams *s) {
     c += chunk;                                                                    \
     o += chunk;                                                                    \
   } while (0)
-      GLYD_STEP(0);
-      GLYD_STEP(1);
-      GLYD_STEP(2);
-      GLYD_STEP(3);
-      GLYD_STEP(4);
-      GLYD_STEP(5);
-      GLYD_STEP(6);
-      GLYD_STEP(7);
+      GLYD_EIGHT(GLYD_STEP);
 #undef GLYD_STEP
     }
-#define GLYD_REFILL(j)                                           \
-  do {                                                           \
-    unsigned used = glyd_huffman_used(w##j);                     \
-    const uint8_t *p = s->p[j] + (used >> 3);                    \
-    s->p[j] = p;                                                 \
-    w##j = (glyd_load64(p) | GLYD_HUFFMAN_MARKER) >> (used & 7); \
-  } while (0)
-    GLYD_REFILL(0);
-    GLYD_REFILL(1);
-    GLYD_REFILL(2);
-    GLYD_REFILL(3);
-    GLYD_REFILL(4);
-    GLYD_REFILL(5);
-    GLYD_REFILL(6);
-    GLYD_REFILL(7);
-#undef GLYD_REFILL
+    GLYD_EIGHT(GLYD_REFILL);
   } while (out < stop);
-  s->word[0] = w0;
-  s->word[1] = w1;
-  s->word[2] = w2;
-  s->word[3] = w3;
-  s->word[4] = w4;
-  s->word[5] = w5;
-  s->word[6] = w6;
-  s->word[7] = w7;
+  GLYD_EIGHT(GLYD_KEEP);
   s->at = (size_t)(out - s->out);
 }
+
+#undef GLYD_KEEP
+#undef GLYD_REFILL
+#undef GLYD_EIGHT
 
 #endif

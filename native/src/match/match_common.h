@@ -31,4 +31,16 @@ GLYD_INLINE size_t glyd_match_count(const uint8_t *a, const uint8_t *b, const ui
   return (size_t)(a - start);
 }
 
+/* Repeat slot of the offset (3: none), which moves to the front. */
+GLYD_INLINE unsigned glyd_match_use_offset(uint32_t repeat[3], uint32_t offset) {
+  const uint32_t r0 = repeat[0], r1 = repeat[1], r2 = repeat[2];
+  unsigned slot = offset == r2 ? 2 : 3;
+  slot = offset == r1 ? 1 : slot;
+  slot = offset == r0 ? 0 : slot;
+  repeat[2] = slot >= 2 ? r1 : r2;
+  repeat[1] = slot >= 1 ? r0 : r1;
+  repeat[0] = offset;
+  return slot;
+}
+
 #endif

@@ -170,13 +170,6 @@ GLYD_INLINE void try_repeats(const uint32_t repeat[3], const uint8_t *segment, c
   }
 }
 
-GLYD_INLINE void use_offset(uint32_t repeat[3], uint32_t offset) {
-  if (offset == repeat[0]) return;
-  if (offset != repeat[1]) repeat[2] = repeat[1];
-  repeat[1] = repeat[0];
-  repeat[0] = offset;
-}
-
 GLYD_INLINE size_t parse(glyd_match_row *restrict m, const uint8_t *segment, size_t start, size_t end,
                          glyd_sequence *seqs) {
   const uint8_t *ip = segment + start, *anchor = ip;
@@ -222,7 +215,7 @@ GLYD_INLINE size_t parse(glyd_match_row *restrict m, const uint8_t *segment, siz
       best.length++;
     }
     seqs[n++] = (glyd_sequence){(uint32_t)(ip - anchor), (uint32_t)best.length, (uint32_t)best.offset};
-    use_offset(repeat, (uint32_t)best.offset);
+    (void)glyd_match_use_offset(repeat, (uint32_t)best.offset);
     ip += best.length;
     anchor = ip;
     insert_until(m, segment, (size_t)(ip - segment), limit);
@@ -253,7 +246,7 @@ void glyd_match_row_skip(glyd_match_row *m, const uint8_t *segment, size_t from,
                          uint32_t offset) {
   for (size_t pos = from; pos < to && pos + HASHED <= segment_len; pos += 4)
     insert(m, hash_at(segment + pos, m->bits), pos);
-  use_offset(m->repeat, offset);
+  (void)glyd_match_use_offset(m->repeat, offset);
 }
 
 void glyd_match_row_prime(glyd_match_row *m, const uint8_t *segment, size_t to) {

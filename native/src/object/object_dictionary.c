@@ -5,28 +5,24 @@
 
 #include "common/checksum.h"
 #include "common/cpu.h"
+#include "huffman/huffman_codes.h"
+#include "huffman/huffman_common.h"
+
+_Static_assert(GLYD_OBJECT_BITS == GLYD_HUFFMAN_BITS, "codes are made in one place");
 
 /* Codes of the lengths; 0 when their Kraft sum is not 1. */
 static int make_codes(glyd_object_code *code, int literals) {
-  uint32_t of_length[GLYD_OBJECT_BITS + 1] = {0}, next[GLYD_OBJECT_BITS + 1], first = 0, kraft = 0;
+  uint32_t kraft = 0;
   for (unsigned s = 0; s < 256; s++) {
     if (code->length[s] > GLYD_OBJECT_BITS) return 0;
-    of_length[code->length[s]]++;
     if (code->length[s] != 0) kraft += 1u << (GLYD_OBJECT_BITS - code->length[s]);
   }
   if (kraft != 1u << GLYD_OBJECT_BITS) return 0;
-  of_length[0] = 0;
-  next[0] = 0;
-  for (unsigned l = 1; l <= GLYD_OBJECT_BITS; l++) {
-    first = (first + of_length[l - 1]) << 1;
-    next[l] = first;
-  }
-  for (unsigned s = 0; s < 256; s++) {
-    const unsigned l = code->length[s];
-    uint32_t v = l != 0 ? next[l]++ : 0, reversed = 0;
-    const uint16_t first_on_top = (uint16_t)v;
-    for (unsigned b = 0; b < l; b++, v >>= 1) reversed = reversed << 1 | (v & 1);
-    code->code[s] = literals ? first_on_top : (uint16_t)reversed;
+  glyd_huffman_make_codes(code->length, code->code);
+  for (unsigned s = 0; s < 256 && literals; s++) { /* theirs have the first bit on top */
+    uint32_t v = code->code[s], reversed = 0;
+    for (unsigned b = code->length[s]; b > 0; b--, v >>= 1) reversed = reversed << 1 | (v & 1);
+    code->code[s] = (uint16_t)reversed;
   }
   return 1;
 }

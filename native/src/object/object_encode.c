@@ -88,7 +88,7 @@ GLYD_INLINE match find(finder *f, const uint8_t *ip) {
   const uint32_t el = f->x->long_table[hl >> (64 - GLYD_OBJECT_LONG_BITS)];
   const uint32_t es = f->x->short_table[hs >> (64 - GLYD_OBJECT_SHORT_BITS)];
   const uint32_t eh = *here;
-  *here = (place + 1) << GLYD_OBJECT_TAG_BITS | ts;
+  *here = glyd_object_entry(place, ts);
   match best = {0, 0, 0};
   const uint32_t r0 = f->repeat[0], r1 = f->repeat[1], r2 = f->repeat[2];
   if ((int)(glyd_load32(ip - r0) == v4) | (glyd_load32(ip - r1) == v4) | (glyd_load32(ip - r2) == v4)) {
@@ -111,16 +111,7 @@ GLYD_INLINE match find(finder *f, const uint8_t *ip) {
 GLYD_INLINE void insert(finder *f, const uint8_t *p) {
   const uint64_t hash = glyd_object_hash_short(glyd_load64(p));
   f->table[hash >> (64 - f->bits)] =
-      (uint32_t)(p - f->in + 1) << GLYD_OBJECT_TAG_BITS | glyd_object_tag(hash, GLYD_OBJECT_SHORT_BITS);
-}
-
-GLYD_INLINE unsigned use_distance(uint32_t repeat[GLYD_OBJECT_REPEATS], uint32_t distance) {
-  const uint32_t r0 = repeat[0], r1 = repeat[1], r2 = repeat[2];
-  const unsigned slot = distance == r0 ? 0 : distance == r1 ? 1 : distance == r2 ? 2 : GLYD_OBJECT_REPEATS;
-  repeat[2] = slot >= 2 ? r1 : r2;
-  repeat[1] = slot >= 1 ? r0 : r1;
-  repeat[0] = distance;
-  return slot;
+      glyd_object_entry((uint32_t)(p - f->in), glyd_object_tag(hash, GLYD_OBJECT_SHORT_BITS));
 }
 
 /* Sequences of the object of len bytes in e->content; what they leave are literals. */
@@ -157,7 +148,7 @@ GLYD_INLINE size_t parse(glyd_object_encoder *e, size_t len) {
       from--;
       m.length++;
     }
-    (void)use_distance(f.repeat, m.distance);
+    (void)glyd_match_use_offset(f.repeat, m.distance);
     e->sequences[n++] = (glyd_sequence){(uint32_t)(ip - anchor), (uint32_t)m.length, m.distance};
     anchor = ip + m.length;
     if (anchor < limit) { /* two places of the match, as later ones may begin there */
@@ -189,7 +180,7 @@ GLYD_INLINE void walk(const glyd_object_encoder *e, const uint8_t *in, size_t le
     const unsigned short_ll = ll < GLYD_OBJECT_LITERALS_ESCAPE ? (unsigned)ll : GLYD_OBJECT_LITERALS_ESCAPE;
     const unsigned code = ml < 255 ? f.x->code_of[ml] : GLYD_OBJECT_LENGTHS;
     const uint32_t distance = e->sequences[i].offset;
-    const unsigned slot = use_distance(repeat, distance);
+    const unsigned slot = glyd_match_use_offset(repeat, distance);
     put(to, GLYD_OBJECT_COMMANDS, 0, slot << 6 | code << 2 | short_ll);
     if (short_ll == GLYD_OBJECT_LITERALS_ESCAPE) {
       const size_t over = ll - GLYD_OBJECT_LITERALS_ESCAPE;

@@ -38,10 +38,10 @@ glyd_status glyd_object_index_build(glyd_dictionary *d) {
     const uint64_t v = glyd_load64(d->content + at);
     uint64_t hash = glyd_object_hash_long(v);
     x->long_table[hash >> (64 - GLYD_OBJECT_LONG_BITS)] =
-        (at + 1) << GLYD_OBJECT_TAG_BITS | glyd_object_tag(hash, GLYD_OBJECT_LONG_BITS);
+        glyd_object_entry(at, glyd_object_tag(hash, GLYD_OBJECT_LONG_BITS));
     hash = glyd_object_hash_short(v);
     x->short_table[hash >> (64 - GLYD_OBJECT_SHORT_BITS)] =
-        (at + 1) << GLYD_OBJECT_TAG_BITS | glyd_object_tag(hash, GLYD_OBJECT_SHORT_BITS);
+        glyd_object_entry(at, glyd_object_tag(hash, GLYD_OBJECT_SHORT_BITS));
   }
   d->index = x;
   return GLYD_OK;

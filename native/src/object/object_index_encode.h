@@ -12,7 +12,6 @@
 #define GLYD_OBJECT_SHORT_BITS 15 /* table of 5 bytes */
 #define GLYD_OBJECT_TAG_BITS 11
 
-/* Entries: place + 1 << TAG_BITS | tag; 0 is empty. */
 typedef struct glyd_object_index {
   uint32_t put[GLYD_OBJECT_TABLES][256]; /* bits << 8 | how many, escapes included */
   uint8_t code_of[256];                  /* match-length code, 15 where there is none */
@@ -23,9 +22,13 @@ typedef struct glyd_object_index {
 
 GLYD_INLINE uint64_t glyd_object_hash_long(uint64_t v) { return v * 0x9E3779B185EBCA87u; }
 GLYD_INLINE uint64_t glyd_object_hash_short(uint64_t v) { return (v << 24) * 0x9FB21C651E98DF25u; } /* 5 bytes */
-GLYD_INLINE uint64_t glyd_object_hash_four(uint64_t v) { return (v << 32) * 0x9FB21C651E98DF25u; }
 GLYD_INLINE uint32_t glyd_object_tag(uint64_t hash, unsigned bits) {
   return (uint32_t)(hash >> (64 - bits - GLYD_OBJECT_TAG_BITS)) & ((1u << GLYD_OBJECT_TAG_BITS) - 1);
+}
+
+/* Entry of a table for a place; 0 is empty. */
+GLYD_INLINE uint32_t glyd_object_entry(uint32_t place, uint32_t tag) {
+  return (place + 1) << GLYD_OBJECT_TAG_BITS | tag;
 }
 
 glyd_status glyd_object_index_build(glyd_dictionary *dictionary);
