@@ -12,29 +12,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <zstd.h>
 
+#include "bench_time.h"
 #include "block/block_decode.h"
 #include "block/block_encode.h"
 #include "common/cpu.h"
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int ascending(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-static double median(double *v, int n) {
-  qsort(v, (size_t)n, sizeof *v, ascending);
-  return v[n / 2];
-}
 
 static void *memory(size_t n) {
   void *p = aligned_alloc(64, (n + 63) & ~(size_t)63);

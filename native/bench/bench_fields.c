@@ -10,30 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <zstd.h>
 
+#include "bench_time.h"
 #include "glyd/glyd.h"
 
 enum { FIELDS, PLAIN, ZSTD, CODECS };
 enum { ROUNDS_MAX = 99 };
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int ascending(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-static double median(double *v, int n) {
-  qsort(v, (size_t)n, sizeof *v, ascending);
-  return v[n / 2];
-}
 
 static void *memory(size_t n) {
   void *p = malloc(n);

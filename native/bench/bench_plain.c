@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "bench_time.h"
 #include "block/block_plain_decode.h"
 #include "block/block_plain_encode.h"
 #include "common/cpu.h"
@@ -22,22 +22,6 @@
 
 #define ROUNDS_MAX 101
 static const size_t segment = (size_t)4 << 20;
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static int compare(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return x < y ? -1 : x > y;
-}
-
-static double median(double *v, int n) {
-  qsort(v, (size_t)n, sizeof *v, compare);
-  return v[n / 2];
-}
 
 /* Walk over the blocks of one segment payload, as the block unit does. */
 static int decode_segment(unsigned cpu, void *workspace, uint8_t *out, size_t out_len, const uint8_t *in,

@@ -53,6 +53,18 @@ class Tool:
     def stored(self):
         return size_of(self.store)
 
+    def put_all(self, versions):
+        before = None
+        for i, path in enumerate(versions):
+            self.put(i, path, before)
+            before = path
+
+    def get_all(self, outs):
+        before = None
+        for i, out in enumerate(outs):
+            self.get(i, out, before)
+            before = out
+
 
 class Zstd(Tool):
     level, is_chain = "-3", True
@@ -163,23 +175,11 @@ def measure(name, versions, folder):
     tool = TOOLS[name](folder)
     tool.setup()
     start = cpu()
-    before = None
-    if isinstance(tool, GlydOnce):
-        tool.put_all(versions)
-    else:
-        for i, path in enumerate(versions):
-            tool.put(i, path, before)
-            before = path
+    tool.put_all(versions)
     put = cpu() - start
     outs = [folder / f"out{i}" for i in range(len(versions))]
     start = cpu()
-    before = None
-    if isinstance(tool, GlydOnce):
-        tool.get_all(outs)
-    else:
-        for i, out in enumerate(outs):
-            tool.get(i, out, before)
-            before = out
+    tool.get_all(outs)
     get = cpu() - start
     for out, path in zip(outs, versions, strict=True):
         assert same(out, path), (name, path)
