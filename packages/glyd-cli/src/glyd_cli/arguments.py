@@ -114,10 +114,11 @@ class Options:
         return os.cpu_count() or 1
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
     """Raises `UsageError` where argparse would print and exit."""
 
     def error(self, message: str) -> NoReturn:
+        """Raise what is wrong."""
         raise UsageError(message.removeprefix("argument "))
 
 
@@ -170,7 +171,7 @@ def _seconds(text: str) -> float:
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser; its destinations are the fields of `Options`."""
-    parser = _Parser(prog="glyd", add_help=False, allow_abbrev=False)
+    parser = Parser(prog="glyd", add_help=False, allow_abbrev=False)
     add = parser.add_argument
     verbs = parser.add_mutually_exclusive_group()
     for flags, verb in (
@@ -224,7 +225,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def build_model_parser() -> argparse.ArgumentParser:
     """Return the parser of what follows one of `MODEL_VERBS`; destinations as in `build_parser`."""
-    parser = _Parser(prog="glyd", add_help=False, allow_abbrev=False)
+    parser = Parser(prog="glyd", add_help=False, allow_abbrev=False)
     add = parser.add_argument
     add("--layout", choices=("tiered", "mma12"))
     add("--revision", metavar="REV")

@@ -7,11 +7,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import secrets
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import glyd
-from glyd_cli.arguments import size
+from glyd_cli.arguments import Parser, size
 from glyd_cli.errors import Exit, FileError, UsageError, file_error, os_reason, shown
 from glyd_cli.report import print_text, size_text
 
@@ -40,13 +41,8 @@ glyd unbundle BUNDLE [NAME|N...] [--list]
 """
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(message.removeprefix("argument "))
-
-
 def _parse(verb: str, words: Sequence[str]) -> argparse.Namespace:
-    parser = _Parser(prog=f"glyd {verb}", add_help=False, allow_abbrev=False)
+    parser = Parser(prog=f"glyd {verb}", add_help=False, allow_abbrev=False)
     add = parser.add_argument
     if verb == "unbundle":
         add("--list", action="store_true")
@@ -116,9 +112,9 @@ def _lines(names: Sequence[str]) -> Iterator[bytes]:
 def _train(given: argparse.Namespace) -> None:
     samples = _lines(given.files) if given.lines else (_read(name) for name in given.files)
     dictionary = glyd.train_dictionary(samples, size=given.size)
-    part = f"{given.output}.part"
+    part = f"{given.output}.{secrets.token_hex(4)}.part"  # two writers of one name do not meet
     try:
-        with open(part, "wb") as file:
+        with open(part, "xb") as file:
             file.write(dictionary.data)
             file.flush()
             os.fsync(file.fileno())

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from glyd_cli import machine
+from glyd_cli.arguments import Parser
 from glyd_cli.errors import Exit, FileError, UsageError, os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Literal, NoReturn
+    from typing import Literal
 
     from glyd_cli.report import Reporter
 
@@ -79,11 +80,6 @@ class ServeOptions:
     engine_flags: list[str] = field(default_factory=list)
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(message.removeprefix("argument "))
-
-
 def _count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text[:10]) <= 1 << 24:
         raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to {1 << 24}")
@@ -98,7 +94,7 @@ def _port(text: str) -> int:
 
 def build_serve_parser() -> argparse.ArgumentParser:
     """Return the parser of what follows ``run`` and ``serve``; destinations are fields of `ServeOptions`."""
-    parser = _Parser(prog="glyd", add_help=False, allow_abbrev=False)
+    parser = Parser(prog="glyd", add_help=False, allow_abbrev=False)
     add = parser.add_argument
     add("--host", metavar="ADDRESS")
     add("--port", metavar="N", type=_port)
