@@ -7,7 +7,6 @@ from __future__ import annotations
 import importlib
 import io
 import random
-import sys
 from pathlib import Path
 
 import pytest
@@ -57,7 +56,7 @@ def test_any_bytes_come_back(data, times):
 
 
 def test_fewer_bytes_than_ultra():
-    for data in (text(100_000), rows(2000), bytes(sys.executable, "utf-8") * 50):
+    for data in (text(100_000), rows(2000), b"/usr/lib/python3/dist-packages\n" * 50):
         assert len(glyd.compress(data, "cold")) < len(glyd.compress(data, "ultra"))
 
 
