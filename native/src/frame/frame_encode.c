@@ -157,14 +157,16 @@ static void release(job *j) {
   glyd_alloc_put(a, j->index);
 }
 
-glyd_status glyd_frame_encode(uint8_t *out, size_t cap, const uint8_t *in, size_t len, const glyd_params *params,
-                              size_t *out_len) {
+/* A frame as params say, but for the level that its header states. */
+static glyd_status encode_frame(uint8_t *out, size_t cap, const uint8_t *in, size_t len, const glyd_params *params,
+                                int level, size_t *out_len) {
   job j = {.in = in, .len = len, .out = out, .cap = cap};
   *out_len = 0;
   glyd_status status = glyd_plan_encode(&j.plan, params, len);
   if (status) return status;
   glyd_plan_encode_content(&j.plan, params, in, len);
   glyd_plan_encode_weights(&j.plan, in, len);
+  j.plan.level = level;
   uint8_t header[GLYD_HEADER_ENCODE_MAX];
   if (!append(&j, header, glyd_header_encode_frame(&j.plan, header))) return GLYD_E_BUFFER;
   if (len == 0) {
@@ -200,6 +202,36 @@ glyd_status glyd_frame_encode(uint8_t *out, size_t cap, const uint8_t *in, size_
   release(&j);
   if (status == GLYD_OK) *out_len = j.pos;
   return status;
+}
+
+/* The frame in out[0..*out_len), or that of level ultra if it is smaller: a model that starts from nothing is behind
+ * a search where there is little to learn from. */
+static glyd_status keep_smaller(uint8_t *out, size_t cap, const uint8_t *in, size_t len, const glyd_params *params,
+                                glyd_status status, size_t *out_len) {
+  if (status != GLYD_OK && status != GLYD_E_BUFFER) return status;
+  glyd_params ultra = *params;
+  ultra.level = GLYD_LEVEL_ULTRA;
+  const size_t room = status == GLYD_OK ? *out_len : cap;
+  uint8_t *const other = glyd_alloc_get(&params->allocator, room);
+  if (!other) return GLYD_E_MEMORY;
+  size_t size;
+  const glyd_status other_status = encode_frame(other, room, in, len, &ultra, params->level, &size);
+  if (other_status == GLYD_OK && (status != GLYD_OK || size < *out_len)) {
+    memcpy(out, other, size);
+    *out_len = size;
+    status = GLYD_OK;
+  } else if (other_status != GLYD_OK && other_status != GLYD_E_BUFFER) {
+    status = other_status;
+  }
+  glyd_alloc_put(&params->allocator, other);
+  return status;
+}
+
+glyd_status glyd_frame_encode(uint8_t *out, size_t cap, const uint8_t *in, size_t len, const glyd_params *params,
+                              size_t *out_len) {
+  const glyd_status status = encode_frame(out, cap, in, len, params, params ? params->level : 0, out_len);
+  if (!params || params->level != GLYD_LEVEL_COLD || len > GLYD_SMALL_CONTENT) return status;
+  return keep_smaller(out, cap, in, len, params, status, out_len);
 }
 
 uint64_t glyd_frame_encode_bound(uint64_t len, const glyd_params *params) {

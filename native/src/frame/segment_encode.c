@@ -14,11 +14,26 @@
 #include "segment/segment_record_encode.h"
 #include "segment/segment_weights_encode.h"
 
+/* Cold segments are small where blocks of level ultra are tried beside the model. */
+static glyd_lz_config beside_cold(const glyd_plan *plan) {
+  glyd_lz_config lz = plan->lz;
+  lz.level = GLYD_LEVEL_ULTRA;
+  if (lz.segment_size > GLYD_SMALL_CONTENT) lz.segment_size = GLYD_SMALL_CONTENT;
+  return lz;
+}
+
+static uint64_t cold_workspace(const glyd_plan *plan) {
+  const glyd_lz_config lz = beside_cold(plan);
+  const uint64_t cold = glyd_cold_encode_workspace(plan->lz.segment_size),
+                 other = GLYD_SMALL_CONTENT + glyd_lz_encode_workspace(&lz);
+  return cold > other ? cold : other;
+}
+
 uint64_t glyd_segment_encode_workspace(const glyd_plan *plan) {
   const uint64_t own = plan->weights == GLYD_WEIGHTS_OFF ? glyd_lz_encode_workspace(&plan->lz)
                                                          : glyd_segment_weights_encode_workspace(&plan->lz);
   if (plan->cold) {
-    const uint64_t cold = glyd_cold_encode_workspace(plan->lz.segment_size);
+    const uint64_t cold = cold_workspace(plan);
     return plan->weights == GLYD_WEIGHTS_OFF || cold > own ? cold : own;
   }
   const uint64_t base = plan->base ? glyd_segment_base_encode_workspace(&plan->lz) : 0;
@@ -73,6 +88,24 @@ static glyd_status encode_filtered(const glyd_plan *plan, void *workspace, const
   uint8_t *const own = (uint8_t *)workspace + glyd_segment_encode_workspace(plan) - records -
                        glyd_segment_filter_encode_workspace(&plan->lz);
   return glyd_segment_filter_encode(&plan->lz, workspace, own, in, len, payload, len - 1, size);
+}
+
+/* A cold segment; a small one as blocks, if those are fewer bytes. */
+static glyd_status encode_cold(const glyd_plan *plan, uint8_t *workspace, const uint8_t *in, size_t len,
+                               uint8_t *payload, int *kind, size_t *size) {
+  *kind = GLYD_KIND_COLD;
+  const glyd_status status = glyd_cold_encode(plan->lz.cpu, workspace, in, len, payload, len - 1, size);
+  if ((status != GLYD_OK && status != GLYD_E_BUFFER) || len > GLYD_SMALL_CONTENT) return status;
+  const size_t room = status == GLYD_OK ? *size - 1 : len - 1;
+  const glyd_lz_config lz = beside_cold(plan);
+  size_t other;
+  const glyd_status lz_status = glyd_lz_encode(&lz, workspace + GLYD_SMALL_CONTENT, in, len, workspace, room, &other);
+  if (lz_status == GLYD_E_BUFFER) return status;
+  if (lz_status != GLYD_OK) return lz_status;
+  memcpy(payload, workspace, other);
+  *kind = GLYD_KIND_LZ;
+  *size = other;
+  return GLYD_OK;
 }
 
 /* A weights segment; *size 0: it gains nothing. */
@@ -143,8 +176,8 @@ static glyd_status encode_payload(const glyd_plan *plan, void *workspace, uint64
     status = encode_filtered(plan, workspace, in, len, payload, size);
     if (status || *size > 0) return status;
   }
-  *kind = plan->cold ? GLYD_KIND_COLD : GLYD_KIND_LZ;
-  status = plan->cold ? glyd_cold_encode(plan->lz.cpu, workspace, in, len, payload, len - 1, size)
+  *kind = GLYD_KIND_LZ;
+  status = plan->cold ? encode_cold(plan, workspace, in, len, payload, kind, size)
                       : glyd_lz_encode(&plan->lz, workspace, in, len, payload, len - 1, size);
   if (status != GLYD_E_BUFFER) return status;
   if (pass)

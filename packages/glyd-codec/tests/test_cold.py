@@ -55,6 +55,28 @@ def test_any_bytes_come_back(data, times):
     assert glyd.decompress(glyd.compress(data, "cold")) == data
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.binary(max_size=60), max_size=40).map(b"".join), st.integers(1, 4), st.booleans())
+def test_small_contents_are_never_larger_than_at_ultra(data, times, checksum):
+    data *= times
+    assert len(glyd.compress(data, "cold", checksum=checksum)) <= len(glyd.compress(data, "ultra", checksum=checksum))
+
+
+@pytest.mark.parametrize("data", [b"", b"abc", b"0123456789abcdef" * 11, b"ab" * 9000, bytes(range(256)) * 256])
+def test_tiny_and_even_contents_are_never_larger_than_at_ultra(data):
+    for segment_size in (None, 1 << 12):
+        sizes = [len(glyd.compress(data, level, segment_size=segment_size)) for level in ("cold", "ultra")]
+        assert sizes[0] <= sizes[1]
+
+
+def test_small_segments_of_streams_are_blocks_where_those_are_smaller():
+    data = random.Random(1).randbytes(300) * 60
+    writer = glyd.Compressor("cold")
+    frame = writer.compress(data) + writer.flush()
+    assert glyd.decompress(frame) == data
+    assert [segment.kind for segment in glyd.iter_segments(frame)] == ["lz"]
+
+
 def test_fewer_bytes_than_ultra():
     for data in (text(100_000), rows(2000), b"/usr/lib/python3/dist-packages\n" * 50):
         assert len(glyd.compress(data, "cold")) < len(glyd.compress(data, "ultra"))
