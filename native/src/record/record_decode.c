@@ -15,7 +15,7 @@ typedef struct rebuild {
   size_t n_streams, next; /* next stream to hand out */
   const uint8_t *texts, *texts_end;
   glyd_record_arena *arena;
-  uint64_t reserve; /* what the columns not set up yet need at least */
+  uint64_t reserve; /* what tables and columns not set up yet need at least */
   glyd_record_model model;
   glyd_record_table *tables;
   const uint8_t *selector;
@@ -228,6 +228,7 @@ static int take_streams(rebuild *b, glyd_record_table *table, uint32_t i) {
 
 static unsigned longest(const glyd_record_field *f, const uint8_t *exceptions) {
   unsigned most = 0;
+  if (glyd_record_is_text(f->column)) return f->column->range;
   if (glyd_record_is_dictionary(f->column)) {
     for (uint32_t i = 0; i <= f->column->range; i++) {
       const uint32_t len = f->offset[i + 1] - f->offset[i];
@@ -243,30 +244,33 @@ static unsigned longest(const glyd_record_field *f, const uint8_t *exceptions) {
   return most;
 }
 
+#define SHORT_TEXT 31u /* bytes of texts that are put into slots, a batch at a time */
+
 /* Choose where a column's text comes from, with slots of 32 bytes in mind. */
 static void choose_slot(rebuild *b, const glyd_record_table *table, glyd_record_field *f, unsigned most) {
   const glyd_record_column *const c = f->column;
   const uint64_t left = (uint64_t)(b->arena->end - b->arena->at);
   const uint64_t room = left > b->reserve ? left - b->reserve : 0;
-  const uint64_t entries = (uint64_t)c->range + 1;
+  const uint64_t entries = (uint64_t)c->range + 1, batch_size = (GLYD_RECORD_BATCH + 8) * (uint64_t)(32 + 4);
   if (glyd_record_is_text(c)) {
-    f->slot = GLYD_SLOT_COPY;
+    f->slot = most <= SHORT_TEXT && batch_size <= room ? GLYD_SLOT_BATCH : GLYD_SLOT_COPY;
   } else if (glyd_record_is_dictionary(c)) {
     const uint64_t size = (entries + 4) * 32 * ((most + 30) / 31 + 1);
     f->slot = most <= 93 && size <= room && size <= 65536 + 4 * (uint64_t)f->offset[entries] + 32 * entries
                   ? GLYD_SLOT_TABLE
-                  : GLYD_SLOT_COPY;
+              : most <= SHORT_TEXT && batch_size <= room ? GLYD_SLOT_BATCH
+                                                         : GLYD_SLOT_COPY;
   } else {
     const uint64_t most_entries = table->rows / 2; /* made once, and used more than once */
     const uint64_t size = (entries + c->exceptions + 4) * 64;
     f->slot = entries <= GLYD_RECORD_SLOT_TABLE && entries <= most_entries && size <= room ? GLYD_SLOT_TABLE
-                                                                                           : GLYD_SLOT_FORMAT;
+                                                                                           : GLYD_SLOT_BATCH;
   }
 }
 
 static unsigned slots_of(const glyd_record_field *f, unsigned most, unsigned text) {
   if (f->slot == GLYD_SLOT_COPY) return 0;
-  return f->slot == GLYD_SLOT_FORMAT || most == 0 ? 1 : (most + text - 1) / text;
+  return f->slot == GLYD_SLOT_BATCH || most == 0 ? 1 : (most + text - 1) / text;
 }
 
 /* Bytes of literal that fit behind a column's text into its slots. */
@@ -274,7 +278,7 @@ static unsigned suffix_room(const glyd_record_field *f, unsigned most, unsigned 
   unsigned n = slots_of(f, most, text) * text;
   n = n > most ? n - most : 0;
   if (n > 31) n = 31;
-  if (f->slot == GLYD_SLOT_FORMAT && text == 15 && n > 8) n = 8;
+  if (f->slot == GLYD_SLOT_BATCH && text == 15 && n > 8) n = 8;
   return n < literal ? n : literal;
 }
 
@@ -308,6 +312,26 @@ static void put_text(uint8_t *slots, uint64_t entries, unsigned pieces, unsigned
   }
 }
 
+/* Slots for all values of a column of numbers or date-times. */
+static void put_numbers(const glyd_record_kernels *kernels, uint8_t *slots, uint64_t entries, unsigned pieces,
+                        unsigned size, const glyd_record_field *f) {
+  int32_t v[GLYD_RECORD_BATCH];
+  uint8_t whole[(GLYD_RECORD_BATCH + 2) * 32];
+  glyd_record_field bare = *f;
+  bare.suffix_len = 0;
+  for (uint32_t from = 0; from <= f->column->range; from += GLYD_RECORD_BATCH) {
+    const uint32_t left = f->column->range + 1 - from, n = left < GLYD_RECORD_BATCH ? left : GLYD_RECORD_BATCH;
+    for (uint32_t i = 0; i < n; i++) v[i] = (int32_t)(from + i);
+    if (pieces == 1) {
+      kernels->format(f, v, n, size, slots + (size_t)from * size);
+      continue;
+    }
+    kernels->format(&bare, v, n, 32, whole);
+    for (uint32_t i = 0; i < n; i++)
+      put_text(slots, entries, pieces, size, from + i, whole + (size_t)i * 32, whole[i * 32 + 31], f);
+  }
+}
+
 static int make_slots(rebuild *b, const glyd_record_table *table, glyd_record_field *f, const uint8_t *exceptions,
                       unsigned pieces, unsigned size, glyd_record_piece *out) {
   const glyd_record_column *const c = f->column;
@@ -325,13 +349,11 @@ static int make_slots(rebuild *b, const glyd_record_table *table, glyd_record_fi
   }
   f->scratch = slots;
   if (f->slot == GLYD_SLOT_TABLE) {
-    uint8_t text[32];
-    for (uint32_t v = 0; v <= c->range; v++) {
-      if (glyd_record_is_dictionary(c))
+    if (glyd_record_is_dictionary(c))
+      for (uint32_t v = 0; v <= c->range; v++)
         put_text(slots, entries, pieces, size, v, f->text + f->offset[v], f->offset[v + 1] - f->offset[v], f);
-      else
-        put_text(slots, entries, pieces, size, v, text, glyd_record_text(c, v, text), f);
-    }
+    else
+      put_numbers(b->kernels, slots, entries, pieces, size, f);
   }
   for (unsigned q = 0; q < c->exceptions; q++) {
     put_text(slots, entries, pieces, size, f->table_size + q, exceptions + 1, *exceptions, f);
@@ -394,7 +416,17 @@ static int make_runs(rebuild *b, const glyd_record_model_table *m, glyd_record_t
   return 1;
 }
 
-static int setup_table(rebuild *b, uint32_t t, uint32_t n_rows) {
+/* What slots of a column take at least, with which it can do, and with a table of them. */
+static uint64_t slot_memory(const glyd_record_table *table, const glyd_record_field *f, unsigned most) {
+  const glyd_record_column *const c = f->column;
+  const uint64_t batch = table->rows < GLYD_RECORD_BATCH ? table->rows : GLYD_RECORD_BATCH;
+  if (f->slot == GLYD_SLOT_TABLE)
+    return ((uint64_t)c->range + 1 + c->exceptions) * 32 * (most / 31 + 2) + 128 + 4 * batch;
+  return f->slot == GLYD_SLOT_BATCH ? (batch + 4 + c->exceptions) * 32 + 4 * batch + 256 : 0;
+}
+
+/* Fields and their streams; nothing yet that could be done without. */
+static int take_table(rebuild *b, uint32_t t, uint32_t n_rows) {
   const glyd_record_model_table *const m = &b->model.tables[t];
   glyd_record_table *const table = &b->tables[t];
   memset(table, 0, sizeof *table);
@@ -402,40 +434,44 @@ static int setup_table(rebuild *b, uint32_t t, uint32_t n_rows) {
   table->n_fields = m->n_columns;
   const uint64_t batch = n_rows < GLYD_RECORD_BATCH ? n_rows : GLYD_RECORD_BATCH;
   table->fields = glyd_record_arena_get(b->arena, m->n_columns * sizeof *table->fields);
-  uint32_t *const most = glyd_record_arena_get(b->arena, m->n_columns * sizeof *most);
+  table->most = glyd_record_arena_get(b->arena, m->n_columns * sizeof *table->most);
   table->keys = glyd_record_arena_get(b->arena, (batch + 8) * sizeof *table->keys);
   table->scratch = glyd_record_arena_get(b->arena, (batch + 8) * sizeof *table->scratch);
-  if (!table->fields || !most || !table->keys || !table->scratch) return 0;
+  if (!table->fields || !table->most || !table->keys || !table->scratch) return 0;
   memset(table->fields, 0, m->n_columns * sizeof *table->fields);
-  int wide_slots = 0;
   for (uint32_t i = 0; i < m->n_columns; i++) {
     glyd_record_field *const f = &table->fields[i];
     f->column = &m->columns[i];
+    f->slot = glyd_record_is_number(f->column) ? GLYD_SLOT_BATCH : GLYD_SLOT_COPY; /* what can be done without memory */
     if (!take_streams(b, table, i)) return 0;
-    most[i] = glyd_record_is_text(f->column) ? 0 : longest(f, m->exceptions[i]);
-    const uint64_t own = glyd_record_column_memory(f->column, n_rows, 0, 0);
-    b->reserve -= own < b->reserve ? own : b->reserve;
+    table->most[i] = longest(f, m->exceptions[i]);
+    b->reserve += slot_memory(table, f, table->most[i]);
+  }
+  b->reserve += glyd_record_table_memory(m->n_columns, m->literal_total);
+  return 1;
+}
+
+static int setup_table(rebuild *b, uint32_t t) {
+  const glyd_record_model_table *const m = &b->model.tables[t];
+  glyd_record_table *const table = &b->tables[t];
+  const uint32_t *const most = table->most;
+  int wide_slots = 0;
+  for (uint32_t i = 0; i < m->n_columns; i++) {
+    glyd_record_field *const f = &table->fields[i];
+    b->reserve -= slot_memory(table, f, most[i]);
     choose_slot(b, table, f, most[i]);
-    if (f->slot == GLYD_SLOT_FORMAT) {
+    if (f->slot == GLYD_SLOT_BATCH) {
       if (most[i] > 31) return 0;
       wide_slots |= most[i] > 15;
     }
-    if (f->slot == GLYD_SLOT_TABLE) /* set aside what make_slots will take */
-      b->reserve += ((uint64_t)f->column->range + 1 + f->column->exceptions) * 32 * (most[i] / 31 + 2) + 128;
-    else
-      b->reserve += own;
+    b->reserve += slot_memory(table, f, most[i]); /* set aside what make_slots will take */
   }
   const uint32_t with16 = count_pieces(m, table, most, 15), with32 = count_pieces(m, table, most, 31);
   table->slot_log = !wide_slots && with16 <= with32 + with32 / 4 ? 4 : 5;
   table->n_pieces = table->slot_log == 4 ? with16 : with32;
   if (!make_runs(b, m, table, most)) return 0;
-  for (uint32_t i = 0; i < m->n_columns; i++) {
-    const glyd_record_field *const f = &table->fields[i];
-    const uint64_t own = f->slot == GLYD_SLOT_TABLE
-                             ? ((uint64_t)f->column->range + 1 + f->column->exceptions) * 32 * (most[i] / 31 + 2) + 128
-                             : glyd_record_column_memory(f->column, n_rows, 0, 0);
-    b->reserve -= own < b->reserve ? own : b->reserve;
-  }
+  for (uint32_t i = 0; i < m->n_columns; i++) b->reserve -= slot_memory(table, &table->fields[i], most[i]);
+  b->reserve -= glyd_record_table_memory(m->n_columns, m->literal_total);
   return 1;
 }
 
@@ -456,16 +492,10 @@ static int setup(rebuild *b) {
   b->tables = glyd_record_arena_get(b->arena, n * sizeof *b->tables);
   if (!b->tables) return 0;
   b->reserve = 0;
-  for (uint32_t t = 0; t < n; t++) {
-    const glyd_record_model_table *const m = &b->model.tables[t];
-    b->reserve += glyd_record_table_memory(m->n_columns, m->literal_total);
-    for (uint32_t i = 0; i < m->n_columns; i++) {
-      const uint32_t keys = glyd_record_keys(&m->columns[i], m->columns);
-      b->reserve += glyd_record_column_memory(&m->columns[i], counts[t], keys, keys ? GLYD_RECORD_PAIRS_MAX : 0);
-    }
-  }
   for (uint32_t t = 0; t < n; t++)
-    if (!setup_table(b, t, counts[t])) return 0;
+    if (!take_table(b, t, counts[t])) return 0;
+  for (uint32_t t = 0; t < n; t++)
+    if (!setup_table(b, t)) return 0;
   return b->next == b->n_streams && b->texts == b->texts_end;
 }
 

@@ -7,7 +7,7 @@
  * nothing depends on the type of a field. Eight slots are loaded before the
  * first is stored: else each load waits for a store to an address not known.
  */
-#include "record/record_rebuild.h"
+#include "record/record_format.h"
 
 #define BATCH GLYD_RECORD_BATCH
 
@@ -216,140 +216,6 @@ static GLYD_NOINLINE int values(glyd_record_field *f, uint32_t from, uint32_t n,
   return most <= c->range;
 }
 
-GLYD_INLINE void put_slot(uint8_t *slot, unsigned size, unsigned len, const glyd_record_field *f) {
-  memcpy(slot + len, f->suffix, f->suffix_len <= 8 ? 8 : 32);
-  slot[size - 1] = (uint8_t)(len + f->suffix_len);
-}
-
-GLYD_INLINE uint64_t eight_digits(uint32_t v) {
-  /* three multiplications by reciprocals, digits in separate bytes */
-  const uint64_t hi = v / 10000, lo = v % 10000;
-  const uint64_t a = hi | lo << 32;
-  const uint64_t b = ((a * 10486) >> 20) & 0x0000007F0000007F;
-  const uint64_t c = (a - b * 100) << 16 | b;
-  const uint64_t d = ((c * 103) >> 10) & 0x000F000F000F000F;
-  return ((c - d * 10) << 8 | d) + 0x3030303030303030;
-}
-
-/* How numbers of a column are written: at least so many digits, so many of them
- * after the point, of which so many may be left out if they are zeros. */
-typedef struct number_form {
-  unsigned least, point, trim;
-} number_form;
-
-/* The number a < 10^8 at d, of which 24 bytes are written; returns its length. */
-GLYD_INLINE unsigned put_number(uint8_t *d, uint32_t a, number_form form) {
-  const uint64_t t = eight_digits(a);
-  const uint64_t value = t & 0x0F0F0F0F0F0F0F0F;
-  unsigned digits = 8 - (glyd_ctz64(value | (uint64_t)1 << 56) >> 3), point = form.point;
-  digits = digits < form.least ? form.least : digits;
-  const uint64_t text = t >> (8 * (8 - digits));
-  glyd_store64(d, text);
-  if (point == 0) return digits;
-  const unsigned whole = digits - point; /* 1 to 7 */
-  if (form.trim > 0) {
-    const unsigned zeros = (63 - glyd_log2_64(value | 1)) >> 3; /* at the end; all 8 are if value is 0 */
-    point -= zeros < form.trim ? zeros : form.trim;
-    if (point == 0) return whole;
-  }
-  d[whole] = '.';
-  glyd_store64(d + whole + 1, text >> (8 * whole));
-  return whole + 1 + point;
-}
-
-/* The same of a < 10^16, with 9 digits after the point at most. */
-static unsigned put_long_number(uint8_t *d, uint64_t a, number_form form) {
-  uint8_t text[32];
-  glyd_store64(text, eight_digits((uint32_t)(a / 100000000)));
-  glyd_store64(text + 8, eight_digits((uint32_t)(a % 100000000)));
-  unsigned from = 0, point = form.point;
-  while (from + form.least < 16 && text[from] == '0') from++;
-  const unsigned whole = 16 - from - point;
-  for (unsigned trim = form.trim; trim > 0 && text[from + whole + point - 1] == '0'; trim--) point--;
-  memcpy(d, text + from, 16);
-  if (form.point == 0) return whole;
-  if (point == 0) return whole;
-  d[whole] = '.';
-  memcpy(d + whole + 1, text + from + whole, 9);
-  return whole + 1 + point;
-}
-
-/* Slots of a batch for numbers but clocks; a value like the one before has its slot. */
-static void format_numbers(glyd_record_field *f, uint32_t n, unsigned size) {
-  const glyd_record_column *const c = f->column;
-  const unsigned point = c->point;
-  unsigned trim = 0;
-  if (c->format == GLYD_RECORD_TRIMMED) trim = point;
-  if (c->format == GLYD_RECORD_TRIMMED1) trim = point - (point > 0);
-  const number_form form = {c->format == GLYD_RECORD_PADDED && c->width > 0 ? c->width : point + 1, point, trim};
-  const uint64_t short_end = form.least <= 8 ? 100000000 : 0;
-  const uint64_t long_end = form.least <= 16 ? (uint64_t)100000000 * 100000000 : 0;
-  int32_t before = 0, slot = -1;
-  for (uint32_t i = 0; i < n; i++) {
-    const int32_t v = f->value[i];
-    if (v != before || slot < 0) {
-      before = v;
-      slot = (int32_t)i;
-      uint8_t *const d = f->scratch + (size_t)i * size;
-      const int64_t x = c->base + (int64_t)((uint64_t)(uint32_t)v * c->divisor);
-      const unsigned sign = x < 0;
-      const uint64_t a = sign ? 0 - (uint64_t)x : (uint64_t)x;
-      uint8_t text[64]; /* longer texts than a slot takes are refused when tables are set up */
-      unsigned len;
-      if (a < short_end) {
-        d[0] = '-';
-        len = sign + put_number(d + sign, (uint32_t)a, form);
-      } else if (a < long_end) {
-        text[0] = '-';
-        len = sign + put_long_number(text + sign, a, form);
-        memcpy(d, text, size);
-      } else {
-        len = glyd_record_int_text(c, x, text);
-        memcpy(d, text, len);
-      }
-      put_slot(d, size, len, f);
-    }
-    f->index[i] = slot;
-  }
-}
-
-static void format_dates(glyd_record_field *f, uint32_t n, unsigned size) {
-  const glyd_record_column *const c = f->column;
-  uint8_t day_text[32] = {0};
-  int64_t day_before = INT64_MIN;
-  int32_t before = 0, slot = -1;
-  for (uint32_t i = 0; i < n; i++) {
-    const int32_t v = f->value[i];
-    if (v != before || slot < 0) {
-      before = v;
-      slot = (int32_t)i;
-      uint8_t *const d = f->scratch + (size_t)i * size;
-      uint32_t second, fraction;
-      const int64_t x = c->base + (int64_t)((uint64_t)(uint32_t)v * c->divisor);
-      const int64_t day = glyd_record_date_split(&c->date, x, &second, &fraction);
-      if (day != day_before) {
-        glyd_record_date_day(&c->date, day, day_text);
-        day_before = day;
-      }
-      memcpy(d, day_text, size == 16 ? 16 : 32);
-      glyd_record_date_time(&c->date, second, fraction, d);
-      put_slot(d, size, c->date.len, f);
-    }
-    f->index[i] = slot;
-  }
-}
-
-static void format_any(glyd_record_field *f, uint32_t n, unsigned size) {
-  for (uint32_t i = 0; i < n; i++) {
-    uint8_t text[32];
-    uint8_t *const d = f->scratch + (size_t)i * size;
-    const unsigned len = glyd_record_text(f->column, (uint32_t)f->value[i], text);
-    memcpy(d, text, len);
-    put_slot(d, size, len, f);
-    f->index[i] = (int32_t)i;
-  }
-}
-
 static int set_exceptions(glyd_record_field *f, uint32_t from, uint32_t n) {
   const int32_t first = (int32_t)f->table_size;
   for (uint32_t i = 0; i < n; i += 64) {
@@ -369,8 +235,19 @@ static int set_exceptions(glyd_record_field *f, uint32_t from, uint32_t n) {
   return 1;
 }
 
-/* Where the texts of a batch are, of columns that share their bytes. */
-static int place_texts(glyd_record_field *first, uint32_t n) {
+GLYD_INLINE void text_slots(glyd_record_field *f, uint32_t n, unsigned size) {
+  for (uint32_t i = 0; i < n; i++) format_text(f, f->scratch + (size_t)i * size, size, f->at[i], (unsigned)f->value[i]);
+}
+
+GLYD_INLINE void entry_slots(glyd_record_field *f, uint32_t n, unsigned size) {
+  for (uint32_t i = 0; i < n; i++) {
+    const uint32_t *const o = f->offset + (uint32_t)f->value[i];
+    format_text(f, f->scratch + (size_t)i * size, size, f->text + o[0], o[1] - o[0]);
+  }
+}
+
+/* Where the texts of a batch are, of columns that share their bytes, and slots of short ones. */
+static int place_texts(glyd_record_field *first, uint32_t n, unsigned size) {
   const uint8_t *p = first->text;
   uint64_t left = (uint64_t)(first->text_end - p);
   for (uint32_t i = 0; i < n; i++) {
@@ -383,21 +260,35 @@ static int place_texts(glyd_record_field *first, uint32_t n) {
     }
   }
   first->text = p;
+  for (glyd_record_field *f = first; f; f = f->more) {
+    if (f->slot == GLYD_SLOT_COPY) continue;
+    if (size == 16)
+      text_slots(f, n, 16);
+    else
+      text_slots(f, n, 32);
+  }
+  return 1;
+}
+
+/* Texts of the rows of a batch, made for it. 0: corrupt. */
+static int make_batch(glyd_record_field *f, uint32_t n, unsigned size) {
+  const glyd_record_column *const c = f->column;
+  if (glyd_record_is_text(c)) return f->own ? place_texts(f->own, n, size) : 1;
+  if (f->slot == GLYD_SLOT_COPY) return 1;
+  if (glyd_record_is_number(c))
+    format(f, f->value, n, size, f->scratch);
+  else if (size == 16)
+    entry_slots(f, n, 16);
+  else
+    entry_slots(f, n, 32);
   return 1;
 }
 
 static GLYD_NOINLINE int slots(glyd_record_field *f, uint32_t from, uint32_t n, unsigned size) {
-  const glyd_record_column *const c = f->column;
-  if (f->slot == GLYD_SLOT_COPY) {
-    return glyd_record_is_text(c) && f->own ? place_texts(f->own, n) : 1;
-  }
-  if (f->slot == GLYD_SLOT_FORMAT) {
-    if (c->kind == GLYD_RECORD_DATE)
-      format_dates(f, n, size);
-    else if (c->format != GLYD_RECORD_CLOCK)
-      format_numbers(f, n, size);
-    else
-      format_any(f, n, size);
+  if (f->slot != GLYD_SLOT_TABLE) {
+    if (!make_batch(f, n, size)) return 0;
+    if (f->slot == GLYD_SLOT_COPY) return 1;
+    for (uint32_t i = 0; i < n; i++) f->index[i] = (int32_t)i;
   } else if (!f->identity) {
     memcpy(f->index, f->value, n * sizeof *f->index);
   }

@@ -18,9 +18,9 @@ typedef struct glyd_record_residuals {
 
 /* Where the text of a column's values comes from. */
 enum {
-  GLYD_SLOT_TABLE,  /* one slot a value, made once */
-  GLYD_SLOT_FORMAT, /* one slot a row, made for each batch */
-  GLYD_SLOT_COPY    /* bytes to copy */
+  GLYD_SLOT_TABLE, /* one slot a value, made once */
+  GLYD_SLOT_BATCH, /* one slot a row, made for each batch */
+  GLYD_SLOT_COPY   /* bytes to copy */
 };
 
 typedef struct glyd_record_field {
@@ -42,7 +42,7 @@ typedef struct glyd_record_field {
   int identity;        /* the index of a row's slot is its value */
   unsigned suffix_len;
   uint8_t suffix[32];
-  uint8_t *scratch;   /* GLYD_SLOT_FORMAT */
+  uint8_t *scratch;   /* slots of a table or a batch */
   int32_t *value;     /* value[-2], value[-1]: of the batch before */
   int32_t *index;     /* of slots */
   const uint8_t **at; /* GLYD_SLOT_COPY, texts: per row, lengths are the values */
@@ -70,6 +70,7 @@ typedef struct glyd_record_table {
   uint32_t batch, row; /* rows of this batch; next one (tables of templates) */
   uint32_t n_fields;
   glyd_record_field *fields; /* in decode order */
+  uint32_t *most;            /* of each: bytes of its longest text, 0: of a text column */
   glyd_record_run *runs;
   uint32_t n_runs;
   uint32_t n_pieces;
@@ -87,10 +88,15 @@ typedef uint8_t *(*glyd_record_rows_fn)(const glyd_record_table *table, uint8_t 
 /* Put one row to [out, end); NULL: it does not fit. */
 typedef uint8_t *(*glyd_record_row_fn)(const glyd_record_table *table, uint8_t *out, uint8_t *end, uint32_t row);
 
+/* Slots for n values of a column of numbers or date-times, a batch at most. */
+typedef void (*glyd_record_format_fn)(const glyd_record_field *f, const int32_t *v, uint32_t n, unsigned size,
+                                      uint8_t *slots);
+
 typedef struct glyd_record_kernels {
   glyd_record_batch_fn batch;
   glyd_record_rows_fn rows;
   glyd_record_row_fn row;
+  glyd_record_format_fn format;
 } glyd_record_kernels;
 
 extern const glyd_record_kernels glyd_record_kernels_scalar;

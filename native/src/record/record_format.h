@@ -1,0 +1,232 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+ *
+ * Values as text in slots, a batch at a time: digits of all values first, in a
+ * loop that vectorises, then their lengths and places, with no branch on a value.
+ */
+#ifndef GLYD_RECORD_FORMAT_H
+#define GLYD_RECORD_FORMAT_H
+
+#include "record/record_rebuild.h"
+
+#define EIGHT_DIGITS 100000000u /* numbers below it have eight digits at most */
+#define ZEROS 0x3030303030303030u
+
+/* A slot's text is there: what follows it, and the length. */
+GLYD_INLINE void put_slot(uint8_t *slot, unsigned size, unsigned len, const glyd_record_field *f) {
+  memcpy(slot + len, f->suffix, f->suffix_len <= 8 ? 8 : 32);
+  slot[size - 1] = (uint8_t)(len + f->suffix_len);
+}
+
+GLYD_INLINE uint32_t four_digits(uint32_t v) {
+  /* multiplications by reciprocals, digits in separate bytes */
+  const uint32_t b = v * 10486 >> 20;
+  const uint32_t c = (v - b * 100) << 16 | b;
+  const uint32_t d = c * 103 >> 10 & 0x000F000F;
+  return ((c - d * 10) << 8 | d) + 0x30303030;
+}
+
+GLYD_INLINE uint64_t eight_digits(uint32_t v) {
+  return four_digits(v / 10000) | (uint64_t)four_digits(v % 10000) << 32;
+}
+
+static GLYD_NOINLINE void digits_of(const uint32_t *restrict a, uint32_t n, uint64_t *restrict out, uint32_t step) {
+  uint64_t text[GLYD_RECORD_BATCH];
+  for (uint32_t i = 0; i < n; i++) text[i] = eight_digits(a[i]);
+  for (uint32_t i = 0; i < n; i++) out[i * step] = text[i];
+}
+
+/* How numbers of a column are written: at least so many digits, so many of them
+ * after the point, of which so many may be left out if they are zeros. */
+typedef struct number_form {
+  unsigned least, point, trim;
+} number_form;
+
+/* The number of these eight digits at d, of which 24 bytes are written; returns its length. */
+GLYD_INLINE unsigned put_number(uint8_t *d, uint64_t eight, number_form form) {
+  const uint64_t value = eight ^ ZEROS;
+  unsigned digits = 8 - (glyd_ctz64(value | (uint64_t)1 << 56) >> 3), point = form.point;
+  digits = digits < form.least ? form.least : digits;
+  const uint64_t text = eight >> (8 * (8 - digits));
+  glyd_store64(d, text);
+  if (form.point == 0) return digits;
+  const unsigned whole = digits - point; /* 1 to 7 */
+  d[whole] = '.';
+  glyd_store64(d + whole + 1, text >> (8 * whole));
+  if (form.trim > 0) {
+    const unsigned zeros = (63 - glyd_log2_64(value | 1)) >> 3; /* at the end; all 8 are if value is 0 */
+    point -= zeros < form.trim ? zeros : form.trim;
+  }
+  return point > 0 ? whole + 1 + point : whole;
+}
+
+/* The same of sixteen digits, followed by 16 readable bytes, with 9 after the point at most; 40 bytes are written. */
+GLYD_INLINE unsigned put_long_number(uint8_t *d, const uint64_t *sixteen, number_form form) {
+  const uint64_t high = sixteen[0] ^ ZEROS, low = sixteen[1] ^ ZEROS;
+  const unsigned begin = high ? glyd_ctz64(high) >> 3 : 8 + (glyd_ctz64(low | (uint64_t)1 << 56) >> 3);
+  const unsigned from = begin + form.least < 16 ? begin : 16 - form.least;
+  const unsigned whole = 16 - from - form.point;
+  const uint8_t *const text = (const uint8_t *)sixteen + from;
+  unsigned point = form.point;
+  memcpy(d, text, 16);
+  if (form.point == 0) return whole;
+  d[whole] = '.';
+  memcpy(d + whole + 1, text + whole, 16);
+  if (form.trim > 0) {
+    const unsigned zeros = low ? (63 - glyd_log2_64(low)) >> 3 : 8 + ((63 - glyd_log2_64(high | 1)) >> 3);
+    point -= zeros < form.trim ? zeros : form.trim;
+  }
+  return point > 0 ? whole + 1 + point : whole;
+}
+
+typedef struct number_column {
+  const glyd_record_field *f;
+  number_form form;
+  const int32_t *v;
+  uint32_t n;
+  uint8_t *slots;
+} number_column;
+
+GLYD_INLINE void put_short_numbers(const number_column *k, const uint8_t *minus, const uint64_t *text, unsigned size,
+                                   number_form form) {
+  uint8_t *d = k->slots;
+  for (uint32_t i = 0; i < k->n; i++, d += size) {
+    d[0] = '-';
+    put_slot(d, size, minus[i] + put_number(d + minus[i], text[i], form), k->f);
+  }
+}
+
+/* All values of the column are below 10^8. */
+static void short_numbers(const number_column *k, unsigned size) {
+  const glyd_record_column *const c = k->f->column;
+  const uint32_t base = (uint32_t)(uint64_t)c->base, divisor = c->divisor;
+  uint32_t a[GLYD_RECORD_BATCH];
+  uint64_t text[GLYD_RECORD_BATCH];
+  uint8_t minus[GLYD_RECORD_BATCH];
+  for (uint32_t i = 0; i < k->n; i++) a[i] = base + (uint32_t)k->v[i] * divisor;
+  for (uint32_t i = 0; i < k->n; i++) minus[i] = (uint8_t)(a[i] >> 31);
+  for (uint32_t i = 0; i < k->n; i++) a[i] = a[i] >> 31 ? 0 - a[i] : a[i];
+  if (c->format == GLYD_RECORD_CLOCK)
+    for (uint32_t i = 0; i < k->n; i++) a[i] += a[i] / 60 * 40;
+  digits_of(a, k->n, text, 1);
+  const number_form form = k->form;
+  if (form.point == 0)
+    put_short_numbers(k, minus, text, size, (number_form){form.least, 0, 0});
+  else if (form.trim == 0)
+    put_short_numbers(k, minus, text, size, (number_form){form.least, form.point, 0});
+  else
+    put_short_numbers(k, minus, text, size, form);
+}
+
+/* Below 10^16. */
+static void long_numbers(const number_column *k, unsigned size) {
+  const glyd_record_column *const c = k->f->column;
+  uint32_t low[GLYD_RECORD_BATCH], high[GLYD_RECORD_BATCH];
+  uint64_t text[2 * GLYD_RECORD_BATCH + 2];
+  uint8_t minus[GLYD_RECORD_BATCH];
+  for (uint32_t i = 0; i < k->n; i++) {
+    const uint64_t x = (uint64_t)c->base + (uint64_t)(uint32_t)k->v[i] * c->divisor;
+    const uint64_t a = x >> 63 ? 0 - x : x;
+    minus[i] = (uint8_t)(x >> 63);
+    high[i] = (uint32_t)(a / EIGHT_DIGITS);
+    low[i] = (uint32_t)(a % EIGHT_DIGITS);
+  }
+  digits_of(high, k->n, text, 2);
+  digits_of(low, k->n, text + 1, 2);
+  text[2 * k->n] = text[2 * k->n + 1] = 0;
+  uint8_t *d = k->slots;
+  for (uint32_t i = 0; i < k->n; i++, d += size) {
+    d[0] = '-';
+    put_slot(d, size, minus[i] + put_long_number(d + minus[i], text + 2 * i, k->form), k->f);
+  }
+}
+
+static void format_numbers(const number_column *k, unsigned size) {
+  const glyd_record_column *const c = k->f->column;
+  const int64_t last = c->base + (int64_t)((uint64_t)c->range * c->divisor);
+  const uint64_t a = c->base < 0 ? 0 - (uint64_t)c->base : (uint64_t)c->base;
+  const uint64_t b = last < 0 ? 0 - (uint64_t)last : (uint64_t)last, most = a > b ? a : b;
+  if (most < EIGHT_DIGITS && k->form.least <= 8) {
+    short_numbers(k, size);
+  } else if (most < (uint64_t)EIGHT_DIGITS * EIGHT_DIGITS && k->form.least <= 16) {
+    long_numbers(k, size);
+  } else {
+    for (uint32_t i = 0; i < k->n; i++) {
+      uint8_t text[32], *const d = k->slots + (size_t)i * size;
+      const unsigned len = glyd_record_text(c, (uint32_t)k->v[i], text);
+      memcpy(d, text, len);
+      put_slot(d, size, len, k->f);
+    }
+  }
+}
+
+static void format_dates(const number_column *k, unsigned size) {
+  const glyd_record_column *const c = k->f->column;
+  const glyd_record_date *const date = &c->date;
+  const int64_t a_day = date->unit != 0 ? 86400 * date->unit : 1;
+  /* a time of day is below 2^37, the unit at most 10^6: the product below is exact */
+  const uint64_t reciprocal = date->unit > 1 ? UINT64_MAX / (uint64_t)date->unit + 1 : 0;
+  const uint64_t keep = date->digits > 0 ? UINT64_MAX << (8 * date->digits) : 0;
+  uint8_t day_text[48] = {0};
+  int64_t begin = 0, end = 0; /* values of the day whose text is there */
+  uint8_t *d = k->slots;
+  for (uint32_t i = 0; i < k->n; i++, d += size) {
+    const int64_t x = c->base + (int64_t)((uint64_t)(uint32_t)k->v[i] * c->divisor);
+    if (x < begin || x >= end) {
+      uint32_t second, fraction;
+      const int64_t day = glyd_record_date_split(date, x, &second, &fraction);
+      glyd_record_date_day(date, day, day_text);
+      begin = day * a_day;
+      end = begin + a_day;
+    }
+    memcpy(d, day_text, size);
+    const uint64_t rest = (uint64_t)(x - begin);
+    uint32_t second = (uint32_t)rest;
+    if (date->unit > 1) {
+      second = (uint32_t)(((unsigned __int128)rest * reciprocal) >> 64);
+      const uint32_t fraction = (uint32_t)(rest - (uint64_t)second * (uint64_t)date->unit);
+      const uint64_t text = eight_digits(fraction) >> (8 * (8 - date->digits));
+      glyd_store64(d + date->fraction, text | (glyd_load64(day_text + date->fraction) & keep));
+    }
+    if (date->unit > 0) {
+      const uint32_t minute = second / 60, hour = minute / 60;
+      const uint64_t text = eight_digits((hour * 100 + minute % 60) * 10000 + second % 60 * 100);
+      if (date->hour >= 0) glyd_store16(d + date->hour, (uint16_t)text);
+      if (date->minute >= 0) glyd_store16(d + date->minute, (uint16_t)(text >> 16));
+      if (date->second >= 0) glyd_store16(d + date->second, (uint16_t)(text >> 32));
+    }
+    put_slot(d, size, date->len, k->f);
+  }
+}
+
+GLYD_INLINE void format_sized(const number_column *k, unsigned size) {
+  if (k->f->column->kind == GLYD_RECORD_DATE)
+    format_dates(k, size);
+  else
+    format_numbers(k, size);
+}
+
+/* Slots of so many bytes (16 or 32) for n values of a column of numbers or date-times, n at most a
+ * batch. 64 bytes after the last slot may be written over. */
+static GLYD_NOINLINE void format(const glyd_record_field *f, const int32_t *v, uint32_t n, unsigned size,
+                                 uint8_t *slots) {
+  const glyd_record_column *const c = f->column;
+  unsigned trim = 0;
+  if (c->format == GLYD_RECORD_TRIMMED) trim = c->point;
+  if (c->format == GLYD_RECORD_TRIMMED1 && c->point > 0) trim = c->point - 1u;
+  const unsigned least = c->format == GLYD_RECORD_PADDED && c->width > 0 ? c->width : c->point + 1u;
+  const number_column k = {f, {least, c->point, trim}, v, n, slots};
+  if (size == 16)
+    format_sized(&k, 16);
+  else
+    format_sized(&k, 32);
+}
+
+/* The same of texts of so many bytes that they fit; what follows them can be read. */
+GLYD_INLINE void format_text(const glyd_record_field *f, uint8_t *slot, unsigned size, const uint8_t *text,
+                             unsigned len) {
+  memcpy(slot, text, size);
+  put_slot(slot, size, len, f);
+}
+
+#endif
