@@ -50,7 +50,8 @@ typedef struct node {
   int32_t price;
   uint32_t offset; /* of the match that ends here; 0: a literal does */
   uint32_t length;
-  uint32_t run; /* literals right before */
+  uint32_t again; /* bytes of a second match at the same offset that ends here, a literal after the first; 0: none */
+  uint32_t run;   /* literals right before */
   uint32_t repeat[GLYD_CODED_REPEATS];
 } node;
 
@@ -231,6 +232,7 @@ GLYD_INLINE void offer(node *to, int32_t price, uint32_t offset, uint32_t length
   to->price = price;
   to->offset = offset;
   to->length = length;
+  to->again = 0;
 }
 
 /* Lengths from … to of a match at nd, whose other costs are in price. */
@@ -242,6 +244,25 @@ GLYD_INLINE void offer_lengths(node *nd, size_t from, size_t to, const int32_t *
   for (size_t l = to; l >= from && l > EVERY; l -= EVERY_STEP) offer(nd + l, price + match[l], offset, (uint32_t)l);
   if (to > EVERY) to = EVERY;
   for (size_t l = from; l <= to; l++) offer(nd + l, price + match[l], offset, (uint32_t)l);
+}
+
+/* A match of len bytes at nd, a literal and a match at the same offset: what comes
+ * before decides which offsets a place knows, so the way there is not found one
+ * by one where the first match alone is not the cheapest. */
+GLYD_INLINE void offer_again(node *nd, const uint8_t *ip, size_t len, size_t most, const prices *pr, int32_t price,
+                             uint32_t offset) {
+  if (len + 1 + MATCH_MIN > most) return;
+  const uint8_t *const after = ip + len + 1;
+  if (glyd_load16(after) != glyd_load16(after - offset)) return;
+  size_t again = 2 + glyd_match_count(after + 2, after + 2 - offset, ip + most);
+  if (again >= LENGTHS) again = LENGTHS - 1;
+  node *const to = nd + len + 1 + again;
+  price += pr->literal[ip[len]] + pr->run[1] + pr->match[1][again];
+  if (price >= to->price) return;
+  to->price = price;
+  to->offset = offset;
+  to->length = (uint32_t)(len + 1 + again);
+  to->again = (uint32_t)again;
 }
 
 /* Write the way to node k of the window that starts at pos. */
@@ -257,7 +278,9 @@ static void settle(walk_state *w, node *nodes, size_t pos, size_t k) {
   for (size_t i = next; i != 0 && next != 0; i = nodes[i].run) {
     if (nodes[i].offset != 0) {
       const size_t to = pos + i, from = to - nodes[i].length;
-      w->seqs[w->n++] = (glyd_sequence){(uint32_t)(from - w->anchor), nodes[i].length, nodes[i].offset};
+      const uint32_t again = nodes[i].again, first = nodes[i].length - (again != 0 ? again + 1 : 0);
+      w->seqs[w->n++] = (glyd_sequence){(uint32_t)(from - w->anchor), first, nodes[i].offset};
+      if (again != 0) w->seqs[w->n++] = (glyd_sequence){1, again, nodes[i].offset};
       w->anchor = to;
     }
     if (i == k) break;
@@ -308,6 +331,7 @@ GLYD_INLINE size_t walk_window(glyd_coded_parser *p, walk_state *w, size_t pos, 
       }
       if (len > most) len = most;
       offer_lengths(nd, MATCH_MIN, len, pr->match[k << 2 | field], price, (uint32_t)offset);
+      if (len < LENGTHS) offer_again(nd, ip, len, most, pr, price + pr->match[k << 2 | field][len], (uint32_t)offset);
     }
     const size_t place = pos + i - w->start;
     const uint32_t first = p->at[place], last = p->at[place + 1];
@@ -322,7 +346,9 @@ GLYD_INLINE size_t walk_window(glyd_coded_parser *p, walk_state *w, size_t pos, 
       if (len > most) len = most;
       if (len < from) continue;
       const uint32_t offset = p->matches[k].offset;
-      offer_lengths(nd, from, len, pr->match[12 | field], price + offset_price(pr, offset), offset);
+      const int32_t with_offset = price + offset_price(pr, offset);
+      offer_lengths(nd, from, len, pr->match[12 | field], with_offset, offset);
+      if (len < LENGTHS) offer_again(nd, ip, len, most, pr, with_offset + pr->match[12 | field][len], offset);
       from = len + 1;
     }
   }
