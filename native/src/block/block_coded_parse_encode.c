@@ -18,6 +18,7 @@
 #define MATCHES ((size_t)8 * GLYD_BLOCK_MAX) /* room for those of a block */
 #define MATCH_MIN GLYD_CODED_FINE_MATCH_MIN
 #define LENGTHS 255u /* lengths with a price of their own: those below */
+#define GAP_MOST 4u
 #define RUNS 320u    /* the same for literals */
 #define EVERY 64u    /* up to here every length of a match is tried, then every EVERY_STEP-th */
 #define EVERY_STEP 8u
@@ -51,6 +52,7 @@ typedef struct node {
   uint32_t offset; /* of the match that ends here; 0: a literal does */
   uint32_t length;
   uint32_t again; /* bytes of a second match at the same offset that ends here, a literal after the first; 0: none */
+  uint32_t gap;
   uint32_t run;   /* literals right before */
   uint32_t repeat[GLYD_CODED_REPEATS];
 } node;
@@ -251,18 +253,24 @@ GLYD_INLINE void offer_lengths(node *nd, size_t from, size_t to, const int32_t *
  * by one where the first match alone is not the cheapest. */
 GLYD_INLINE void offer_again(node *nd, const uint8_t *ip, size_t len, size_t most, const prices *pr, int32_t price,
                              uint32_t offset) {
-  if (len + 1 + MATCH_MIN > most) return;
-  const uint8_t *const after = ip + len + 1;
-  if (glyd_load16(after) != glyd_load16(after - offset)) return;
-  size_t again = 2 + glyd_match_count(after + 2, after + 2 - offset, ip + most);
-  if (again >= LENGTHS) again = LENGTHS - 1;
-  node *const to = nd + len + 1 + again;
-  price += pr->literal[ip[len]] + pr->run[1] + pr->match[1][again];
-  if (price >= to->price) return;
-  to->price = price;
-  to->offset = offset;
-  to->length = (uint32_t)(len + 1 + again);
-  to->again = (uint32_t)again;
+  price += pr->literal[ip[len]];
+  for (unsigned gap = 1; gap <= GAP_MOST && len + gap + MATCH_MIN <= most; gap++) {
+    const uint8_t *const after = ip + len + gap;
+    if (glyd_load16(after) == glyd_load16(after - offset)) {
+      size_t again = 2 + glyd_match_count(after + 2, after + 2 - offset, ip + most);
+      if (again >= LENGTHS) again = LENGTHS - 1;
+      node *const to = nd + len + gap + again;
+      price += pr->run[gap] + pr->match[gap < 3 ? gap : 3][again];
+      if (price >= to->price) return;
+      to->price = price;
+      to->offset = offset;
+      to->length = (uint32_t)(len + gap + again);
+      to->again = (uint32_t)again;
+      to->gap = gap;
+      return;
+    }
+    price += pr->after[CLASS(after[-1])][*after];
+  }
 }
 
 /* Write the way to node k of the window that starts at pos. */
@@ -278,9 +286,9 @@ static void settle(walk_state *w, node *nodes, size_t pos, size_t k) {
   for (size_t i = next; i != 0 && next != 0; i = nodes[i].run) {
     if (nodes[i].offset != 0) {
       const size_t to = pos + i, from = to - nodes[i].length;
-      const uint32_t again = nodes[i].again, first = nodes[i].length - (again != 0 ? again + 1 : 0);
+      const uint32_t again = nodes[i].again, first = nodes[i].length - (again != 0 ? again + nodes[i].gap : 0);
       w->seqs[w->n++] = (glyd_sequence){(uint32_t)(from - w->anchor), first, nodes[i].offset};
-      if (again != 0) w->seqs[w->n++] = (glyd_sequence){1, again, nodes[i].offset};
+      if (again != 0) w->seqs[w->n++] = (glyd_sequence){nodes[i].gap, again, nodes[i].offset};
       w->anchor = to;
     }
     if (i == k) break;
