@@ -9,7 +9,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size < 4) return 0;
   glyd_params params;
-  glyd_params_init(&params, GLYD_LEVEL_TURBO + data[0] % 4);
+  glyd_params_init(&params, GLYD_LEVEL_TURBO + (data[0] % 4 + (data[0] >> 6 & 1) * 4) % GLYD_LEVEL_COLD);
   params.threads = 1 + (data[0] >> 2) % 2;
   params.checksum = (data[0] >> 3) & 1;
   params.cpu = (data[0] >> 4) & 1;

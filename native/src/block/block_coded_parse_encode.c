@@ -19,8 +19,8 @@
 #define MATCH_MIN GLYD_CODED_FINE_MATCH_MIN
 #define LENGTHS 255u /* lengths with a price of their own: those below */
 #define GAP_MOST 4u
-#define RUNS 320u    /* the same for literals */
-#define EVERY 64u    /* up to here every length of a match is tried, then every EVERY_STEP-th */
+#define RUNS 320u /* the same for literals */
+#define EVERY 64u /* up to here every length of a match is tried, then every EVERY_STEP-th */
 #define EVERY_STEP 8u
 #define TABLE_FROM ((size_t)32 << 10) /* bytes of a block that will have a match-length table */
 #define CLASSES 16u                   /* of literals, roughly those that share a table as contexts */
@@ -53,7 +53,7 @@ typedef struct node {
   uint32_t length;
   uint32_t again; /* bytes of a second match at the same offset that ends here, a literal after the first; 0: none */
   uint32_t gap;
-  uint32_t run;   /* literals right before */
+  uint32_t run; /* literals right before */
   uint32_t repeat[GLYD_CODED_REPEATS];
 } node;
 
@@ -253,6 +253,7 @@ GLYD_INLINE void offer_lengths(node *nd, size_t from, size_t to, const int32_t *
  * by one where the first match alone is not the cheapest. */
 GLYD_INLINE void offer_again(node *nd, const uint8_t *ip, size_t len, size_t most, const prices *pr, int32_t price,
                              uint32_t offset) {
+  if (len + 1 + MATCH_MIN > most) return;
   price += pr->literal[ip[len]];
   for (unsigned gap = 1; gap <= GAP_MOST && len + gap + MATCH_MIN <= most; gap++) {
     const uint8_t *const after = ip + len + gap;
