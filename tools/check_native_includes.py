@@ -25,6 +25,7 @@ UNITS = (
     "huffman",
     "match",
     "weights",
+    "kv",
     "fields",
     "record",
     "base",

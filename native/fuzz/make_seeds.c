@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "glyd/glyd.h"
+#include "glyd/kv.h"
 #include "glyd/weights.h"
 
 static uint8_t content[6000];
@@ -37,6 +38,29 @@ static void fill_content(int kind) {
     default: content[i] = 'x'; break;
     }
   }
+}
+
+/* Pages of keys with a channel of zeros, and of noise, which stays plain. */
+static int save_pages(void) {
+  static uint8_t work[1 << 20];
+  static uint16_t values[128 * 96];
+  uint64_t v = 1;
+  int ok = 1;
+  for (int plain = 0; plain < 2; plain++) {
+    for (size_t i = 0; i < sizeof values / 2; i++) {
+      v = v * 6364136223846793005u + 1442695040888963407u;
+      const unsigned r = (unsigned)(v >> 40);
+      const unsigned down = (unsigned)__builtin_ctz(r | 1u << 13);
+      values[i] = (uint16_t)((r >> 8 & 0x807F) | (121 - down) << 7);
+      if (plain || i % 300 == 7) values[i] = (uint16_t)r;
+      if (!plain && i % 96 == 5) values[i] = 0;
+    }
+    const uint32_t channels = plain ? 16 : 96;
+    size_t size = 0;
+    ok &= glyd_kv_pack(frame, sizeof frame, values, channels, channels, work, sizeof work, 0, &size) == GLYD_OK;
+    ok &= save(plain ? "kv-plain.page" : "kv-tiered.page", size);
+  }
+  return ok;
 }
 
 /* Packs of weights around 2^-6, with exceptions, a row of zeros and rows that fill no row block. */
@@ -122,6 +146,6 @@ int main(int argc, char **argv) {
   memcpy(frame + out.pos + 16, &check, 4);
   memcpy(frame + out.pos + 20, "abc", 3);
   ok &= save("stream-empty-skippable.glyd", out.pos + 23);
-  ok &= save_packs();
+  ok &= save_packs() && save_pages();
   return !ok;
 }

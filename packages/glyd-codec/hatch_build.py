@@ -52,7 +52,7 @@ def write_wrapper(cdef: Path, out: Path) -> None:
     ffi.cdef(cdef.read_text(encoding="utf-8"))
     ffi.set_source(
         MODULE,
-        "".join(f'#include "glyd/{name}.h"\n' for name in ("base", "dictionary", "glyd", "records", "weights")),
+        "".join(f'#include "glyd/{name}.h"\n' for name in ("base", "dictionary", "glyd", "kv", "records", "weights")),
     )
     ffi.emit_c_code(str(out))
 

@@ -7,7 +7,8 @@ In one call: `compress`, `decompress`, `decompress_into`. As a file: `open`,
 `get_frame_info`, `iter_frames`, `iter_segments`; the columns of tables and logs: `iter_records`.
 Against an older version: `Base`. Many small objects: `Dictionary`, `train_dictionary`, `Bundle`,
 `pack_objects`. Model checkpoints: `pack_model`, `unpack_model`, `verify_model`; single bf16 matrices:
-`pack_weights`, `unpack_weights`, `read_weights_info`.
+`pack_weights`, `unpack_weights`, `read_weights_info`; keys and values of a model: `pack_kv_pages`,
+`unpack_kv_pages`, `read_kv_pages`.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from glyd_codec._file import GlydFile
 from glyd_codec._fingerprints import Fingerprinter
 from glyd_codec._fit import FitReport, GpuFit, WeightsFit, fit
 from glyd_codec._inspect import FrameInfo, SegmentInfo, get_frame_info, iter_frames, iter_segments
+from glyd_codec._kv import KV_TOKENS, KvPageInfo, kv_page_bound, pack_kv_pages, read_kv_pages, unpack_kv_pages
 from glyd_codec._models import (
     ModelReport,
     PackReport,
@@ -52,6 +54,7 @@ from glyd_codec._version import __version__
 from glyd_codec._weights import WeightsInfo, pack_weights, read_weights_info, unpack_weights
 
 __all__ = [
+    "KV_TOKENS",
     "LEVELS",
     "Base",
     "BufferTooSmallError",
@@ -69,6 +72,7 @@ __all__ = [
     "GlydError",
     "GlydFile",
     "GpuFit",
+    "KvPageInfo",
     "LimitError",
     "Limits",
     "MissingBaseError",
@@ -94,17 +98,21 @@ __all__ = [
     "iter_frames",
     "iter_records",
     "iter_segments",
+    "kv_page_bound",
     "load_file",
     "open",
     "open_model",
     "open_tensors",
+    "pack_kv_pages",
     "pack_model",
     "pack_objects",
     "pack_weights",
+    "read_kv_pages",
     "read_weights_info",
     "save_file",
     "seal_model",
     "train_dictionary",
+    "unpack_kv_pages",
     "unpack_model",
     "unpack_weights",
     "verify_model",

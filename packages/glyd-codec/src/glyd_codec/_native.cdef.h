@@ -278,6 +278,29 @@ glyd_status glyd_weights_read_info(const void *in, size_t len, glyd_weights_info
 glyd_status glyd_weights_unpack_rows(void *out, size_t cap, const void *in, size_t len, uint64_t first_row,
                                      uint64_t n_rows, void *workspace, size_t workspace_len, int cpu);
 
+#define GLYD_KV_MAGIC ...
+#define GLYD_KV_TIERED ...
+#define GLYD_KV_HEADER ...
+#define GLYD_KV_TOKENS ...
+#define GLYD_KV_CHANNELS_STEP ...
+#define GLYD_KV_CHANNELS_MAX ...
+
+typedef struct glyd_kv_info {
+  int form;
+  uint32_t channels;
+  uint32_t size;
+  uint32_t n_exceptions;
+  ...;
+} glyd_kv_info;
+
+size_t glyd_kv_workspace(void);
+size_t glyd_kv_page_bound(uint32_t channels);
+glyd_status glyd_kv_pack(void *out, size_t cap, const void *in, uint32_t channels, size_t stride, void *workspace,
+                         size_t workspace_len, int cpu, size_t *out_len);
+glyd_status glyd_kv_read_info(const void *in, size_t len, glyd_kv_info *info);
+glyd_status glyd_kv_unpack(void *out, size_t cap, size_t stride, const void *in, size_t len, void *workspace,
+                           size_t workspace_len, int cpu);
+
 #define GLYD_FINGERPRINT_SPACING ...
 
 typedef struct glyd_fingerprint_state {

@@ -143,6 +143,32 @@ class _Lib:
         self, out: Any, cap: int, data: Any, size: int, first: int, n: int, work: Any, work_size: int, cpu: int, /
     ) -> int: ...
 
+    GLYD_KV_MAGIC: Final[int]
+    GLYD_KV_TIERED: Final[int]
+    GLYD_KV_HEADER: Final[int]
+    GLYD_KV_TOKENS: Final[int]
+    GLYD_KV_CHANNELS_STEP: Final[int]
+    GLYD_KV_CHANNELS_MAX: Final[int]
+    def glyd_kv_workspace(self) -> int: ...
+    def glyd_kv_page_bound(self, channels: int, /) -> int: ...
+    def glyd_kv_pack(
+        self,
+        out: Any,
+        cap: int,
+        data: Any,
+        channels: int,
+        stride: int,
+        work: Any,
+        work_size: int,
+        cpu: int,
+        out_len: Any,
+        /,
+    ) -> int: ...
+    def glyd_kv_read_info(self, data: Any, size: int, info: Any, /) -> int: ...
+    def glyd_kv_unpack(
+        self, out: Any, cap: int, stride: int, data: Any, size: int, work: Any, work_size: int, cpu: int, /
+    ) -> int: ...
+
     GLYD_DICTIONARY_SIZE_MIN: Final[int]
     GLYD_DICTIONARY_SIZE_MAX: Final[int]
     GLYD_DICTIONARY_SIZE_DEFAULT: Final[int]

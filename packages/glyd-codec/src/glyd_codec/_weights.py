@@ -125,7 +125,7 @@ def check_status(status: int, name: str) -> None:
         raise type(error)(f"{name}: {status_text(status)}")
 
 
-def _each(threads: int, call: Callable[[int, int], None], ranges: list[tuple[int, int]]) -> None:
+def on_threads(threads: int, call: Callable[[int, int], None], ranges: list[tuple[int, int]]) -> None:
     """Call a function for every range, on threads when there are several of both."""
     if min(threads, len(ranges)) <= 1:
         for first, n in ranges:
@@ -205,7 +205,7 @@ def _pack(src: Any, shape: Any, threads: int) -> bytes | None:
         at = src + first * row_nbytes
         check_status(lib.glyd_weights_plan_rows(plan, cap, shape, first, n, at, work, WORKSPACE_NBYTES, 0), "weights")
 
-    _each(threads, plan_rows, ranges)
+    on_threads(threads, plan_rows, ranges)
     size = ffi.new("size_t *")
     status = lib.glyd_weights_plan_end(plan, cap, shape, size)
     if status != lib.GLYD_E_BUFFER:  # it says what the whole pack needs
@@ -222,7 +222,7 @@ def _pack(src: Any, shape: Any, threads: int) -> bytes | None:
         status = lib.glyd_weights_pack_rows(out.memory, nbytes, shape, first, n, at, work, WORKSPACE_NBYTES, 0)
         check_status(status, "weights")
 
-    _each(threads, pack_rows, ranges)
+    on_threads(threads, pack_rows, ranges)
     return out.take()
 
 
@@ -372,7 +372,7 @@ def unpack_weights(
                 check_status(status, f"pack: rows {at} … {at + count - 1}")
 
             if n:
-                _each(workers, unpack_rows, row_ranges(first, n, row_nbytes, workers))
+                on_threads(workers, unpack_rows, row_ranges(first, n, row_nbytes, workers))
         finally:
             ffi.release(dst)
         return nbytes if result is None else result

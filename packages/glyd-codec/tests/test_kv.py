@@ -1,0 +1,139 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+"""Pages of keys and values: round trips, golden pages, and a second reader written from the specification."""
+
+from __future__ import annotations
+
+import importlib
+import random
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import glyd
+
+ROOT = Path(__file__).resolve().parents[3]
+GOLDEN = ROOT / "native" / "tests" / "golden_kv"
+if not (GOLDEN / "manifest.txt").is_file():
+    pytest.skip(f"golden pages are in a checkout only, not in an sdist: no {GOLDEN}", allow_module_level=True)
+
+sys.path.insert(0, str(ROOT / "tools"))
+reference = importlib.import_module("reference_kv")
+sys.path.remove(str(ROOT / "tools"))
+
+ENTRIES = [line.split() for line in (GOLDEN / "manifest.txt").read_text(encoding="utf-8").splitlines()]
+FILES = {name: (int(status), int(channels), int(check, 16)) for name, status, channels, check in ENTRIES}
+CATEGORIES = {10: "magic", 11: "version", 12: "feature", 13: "header", 20: "corrupt", 22: "truncated"}
+CLASSES = {
+    "magic": glyd.FormatError,
+    "version": glyd.UnsupportedVersionError,
+    "feature": glyd.UnsupportedVersionError,
+    "header": glyd.CorruptDataError,
+    "corrupt": glyd.CorruptDataError,
+    "truncated": glyd.TruncatedError,
+}
+
+
+def values(rng, channels, spread=2, odd=0.0):
+    """Return the values of a page, exponents by channel; ``odd``: the share of values with any bits."""
+    tops = [rng.randrange(110, 130) for _ in range(channels)]
+    page = bytearray()
+    for _ in range(glyd.KV_TOKENS):
+        for top in tops:
+            bits = rng.randrange(1 << 16)
+            if rng.random() >= odd:
+                down = min(int(rng.expovariate(1 / spread)), 12)
+                bits = bits & 0x807F | (top - down) << 7
+            page += bits.to_bytes(2, "little")
+    return bytes(page)
+
+
+def test_the_manifest_names_every_file_once():
+    assert len(FILES) == len(ENTRIES) >= 20
+    assert sorted(FILES) == sorted(path.name for path in GOLDEN.glob("*.page"))
+    assert {status for status, *_ in FILES.values()} == {0, *CATEGORIES}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_golden(name):
+    data = (GOLDEN / name).read_bytes()
+    status, channels, check = FILES[name]
+    if status == 0:
+        (info,) = glyd.read_kv_pages(data)
+        assert (info.channels, info.nbytes, info.is_packed) == (channels, len(data), "noise" not in name)
+        content = glyd.unpack_kv_pages(data, channels)
+        assert glyd.checksum(content) == check
+        assert reference.decode(data) == content
+        assert glyd.pack_kv_pages(content, channels) == data
+    elif data:  # no bytes are no pages
+        with pytest.raises(CLASSES[CATEGORIES[status]]):
+            glyd.unpack_kv_pages(data, int.from_bytes(data[4:6], "little") & ~15 or 16)
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(0, 1 << 32), st.sampled_from([16, 32, 80]), st.sampled_from([0.0, 0.01, 1.0]), st.integers(1, 4))
+def test_both_readers_agree(seed, channels, odd, spread):
+    content = values(random.Random(seed), channels, spread, odd)
+    page = glyd.pack_kv_pages(content, channels)
+    assert glyd.unpack_kv_pages(page, channels) == content
+    assert reference.decode(page) == content
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 1 << 32), st.integers(1, 3))
+def test_both_readers_refuse_the_same_pages(seed, n):
+    rng = random.Random(seed)
+    page = bytearray(glyd.pack_kv_pages(values(rng, 16, odd=0.01), 16))
+    for _ in range(n):
+        at = rng.choice((rng.randrange(32), rng.randrange(32, 48), rng.randrange(32 + 161 * 16, len(page))))
+        page[at] ^= 1 << rng.randrange(8)
+    cut = bytes(page[: rng.choice((len(page), len(page), rng.randrange(1, len(page))))])
+    try:
+        expected = reference.decode(cut)
+    except reference.FormatError as error:
+        with pytest.raises(CLASSES[error.category]):
+            glyd.unpack_kv_pages(cut, 16)
+        return
+    if len(cut) == glyd.read_kv_pages(cut)[0].nbytes:
+        assert glyd.unpack_kv_pages(cut, 16) == expected
+
+
+def test_many_pages_on_threads():
+    rng = random.Random(7)
+    content = b"".join(values(rng, 64, odd=i % 3 / 2) for i in range(3)) * 30
+    one = glyd.pack_kv_pages(content, 64)
+    assert glyd.pack_kv_pages(content, 64, threads=3) == one
+    assert [page.is_packed for page in glyd.read_kv_pages(one)] == [True, False, False] * 30
+    assert glyd.unpack_kv_pages(one, 64, threads=3) == content
+    out = bytearray(len(content) + 5)
+    assert glyd.unpack_kv_pages(one, 64, out=out) == len(content)
+    assert out == content + bytes(5)
+
+
+def test_bits_of_a_value():
+    page = glyd.pack_kv_pages(values(random.Random(1), 128, spread=1), 128)
+    assert 8 * len(page) / (128 * 128) < 10.85
+
+
+def test_nothing_is_no_page():
+    assert glyd.pack_kv_pages(b"", 64) == b""
+    assert glyd.unpack_kv_pages(b"", 64) == b""
+    assert glyd.read_kv_pages(b"") == []
+
+
+def test_wrong_arguments():
+    page = glyd.pack_kv_pages(bytes(128 * 16 * 2), 16)
+    for channels in (0, -16, 8, 24, 528, 1 << 32):
+        with pytest.raises(glyd.ParameterError, match=f"multiple of 16 channels, 512 at most; not {channels}"):
+            glyd.pack_kv_pages(b"", channels)
+    with pytest.raises(glyd.ParameterError, match="takes 4096 bytes: 4097 are 1 too many"):
+        glyd.pack_kv_pages(bytes(4097), 16)
+    with pytest.raises(glyd.CorruptDataError, match="page at byte 0 has 16 channels, not 32"):
+        glyd.unpack_kv_pages(page, 32)
+    with pytest.raises(glyd.BufferTooSmallError, match="take 4096 bytes, out has 4095"):
+        glyd.unpack_kv_pages(page, 16, out=bytearray(4095))
+    with pytest.raises(glyd.FormatError, match=f"no page of keys or values at byte {len(page)}: 0000, not 9d4b"):
+        glyd.read_kv_pages(page + bytes(64))
