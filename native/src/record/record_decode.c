@@ -534,32 +534,6 @@ static uint8_t *put_escapes(escapes *e, uint64_t row, uint8_t *out, const uint8_
   return out;
 }
 
-/* Rows [from, to) of the batch that starts at row first of the segment. */
-static uint8_t *put_rows(const rebuild *b, uint8_t *out, uint8_t *end, uint32_t from, uint32_t to, uint64_t first) {
-  glyd_record_table *const table = &b->tables[0];
-  if (!b->selector && table->n_runs == 1 && !table->runs[0].copy) {
-    const size_t most = ((size_t)table->n_pieces << table->slot_log) + 1;
-    while (from < to) {
-      const size_t left = (size_t)(end - out);
-      const size_t fit = left > 64 ? (left - 64) / most : 0;
-      if (fit == 0) break;
-      const uint32_t n = fit < to - from ? (uint32_t)fit : to - from;
-      out = b->kernels->rows(table, out, from, from + n);
-      from += n;
-    }
-  }
-  for (; from < to; from++) {
-    out = b->kernels->row(table, out, end, from);
-    if (!out) return NULL;
-    if (!b->selector) continue;
-    glyd_record_table *const own = &b->tables[1 + b->selector[first + from]];
-    if (own->row == own->batch && !b->kernels->batch(own)) return NULL;
-    out = b->kernels->row(own, out, end, own->row++);
-    if (!out) return NULL;
-  }
-  return out;
-}
-
 static int put_content(const rebuild *b, uint8_t *out, uint8_t *end) {
   const glyd_record_stream *const index = &b->streams[GLYD_RECORD_STREAM_ESCAPES];
   const glyd_record_stream *const raw = &b->streams[GLYD_RECORD_STREAM_RAW];
@@ -574,7 +548,8 @@ static int put_content(const rebuild *b, uint8_t *out, uint8_t *end) {
       if (!out) return 0;
       const uint64_t until = e.row < (uint64_t)table->done + table->batch ? e.row - table->done : table->batch;
       if (until <= from) return 0;
-      out = put_rows(b, out, end, from, (uint32_t)until, table->done);
+      out =
+          b->kernels->rows(b->tables, b->selector ? b->selector + table->done : NULL, out, end, from, (uint32_t)until);
       if (!out) return 0;
       from = (uint32_t)until;
     }

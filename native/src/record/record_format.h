@@ -14,7 +14,10 @@
 
 /* A slot's text is there: what follows it, and the length. */
 GLYD_INLINE void put_slot(uint8_t *slot, unsigned size, unsigned len, const glyd_record_field *f) {
-  memcpy(slot + len, f->suffix, f->suffix_len <= 8 ? 8 : 32);
+  if (f->suffix_len <= 8)
+    memcpy(slot + len, f->suffix, 8);
+  else
+    memcpy(slot + len, f->suffix, 32);
   slot[size - 1] = (uint8_t)(len + f->suffix_len);
 }
 
@@ -160,17 +163,38 @@ static void format_numbers(const number_column *k, unsigned size) {
   }
 }
 
+/* Times of day of a batch as text. */
+typedef struct clock_text {
+  uint64_t time[GLYD_RECORD_BATCH]; /* two digits each of hour, minute, second, and "00" */
+  uint64_t fraction[GLYD_RECORD_BATCH];
+} clock_text;
+
+/* rest: of a day. */
+static void clocks_of(const glyd_record_date *date, const uint64_t *rest, uint32_t n, clock_text *out) {
+  uint32_t clock[GLYD_RECORD_BATCH], fraction[GLYD_RECORD_BATCH];
+  const uint64_t unit = (uint64_t)date->unit;
+  /* a time of day is below 2^37, the unit at most 10^6: the product is exact */
+  const uint64_t reciprocal = unit > 1 ? UINT64_MAX / unit + 1 : 0;
+  for (uint32_t i = 0; i < n; i++) {
+    clock[i] = unit > 1 ? (uint32_t)(((unsigned __int128)rest[i] * reciprocal) >> 64) : (uint32_t)rest[i];
+    fraction[i] = (uint32_t)(rest[i] - clock[i] * unit);
+  }
+  for (uint32_t i = 0; i < n; i++) {
+    const uint32_t minute = clock[i] / 60, hour = minute / 60;
+    clock[i] = hour * 1000000 + (minute - hour * 60) * 10000 + (clock[i] - minute * 60) * 100;
+  }
+  digits_of(clock, n, out->time, 1);
+  if (date->digits > 0) digits_of(fraction, n, out->fraction, 1);
+}
+
 static void format_dates(const number_column *k, unsigned size) {
   const glyd_record_column *const c = k->f->column;
   const glyd_record_date *const date = &c->date;
   const int64_t a_day = date->unit != 0 ? 86400 * date->unit : 1;
-  /* a time of day is below 2^37, the unit at most 10^6: the product below is exact */
-  const uint64_t reciprocal = date->unit > 1 ? UINT64_MAX / (uint64_t)date->unit + 1 : 0;
-  const uint64_t keep = date->digits > 0 ? UINT64_MAX << (8 * date->digits) : 0;
-  uint8_t day_text[48] = {0};
   int64_t begin = 0, end = 0; /* values of the day whose text is there */
-  uint8_t *d = k->slots;
-  for (uint32_t i = 0; i < k->n; i++, d += size) {
+  uint8_t day_text[32] = {0}, days[GLYD_RECORD_BATCH * 32 + 8];
+  uint64_t rest[GLYD_RECORD_BATCH];
+  for (uint32_t i = 0; i < k->n; i++) {
     const int64_t x = c->base + (int64_t)((uint64_t)(uint32_t)k->v[i] * c->divisor);
     if (x < begin || x >= end) {
       uint32_t second, fraction;
@@ -179,22 +203,22 @@ static void format_dates(const number_column *k, unsigned size) {
       begin = day * a_day;
       end = begin + a_day;
     }
-    memcpy(d, day_text, size);
-    const uint64_t rest = (uint64_t)(x - begin);
-    uint32_t second = (uint32_t)rest;
-    if (date->unit > 1) {
-      second = (uint32_t)(((unsigned __int128)rest * reciprocal) >> 64);
-      const uint32_t fraction = (uint32_t)(rest - (uint64_t)second * (uint64_t)date->unit);
-      const uint64_t text = eight_digits(fraction) >> (8 * (8 - date->digits));
-      glyd_store64(d + date->fraction, text | (glyd_load64(day_text + date->fraction) & keep));
-    }
-    if (date->unit > 0) {
-      const uint32_t minute = second / 60, hour = minute / 60;
-      const uint64_t text = eight_digits((hour * 100 + minute % 60) * 10000 + second % 60 * 100);
-      if (date->hour >= 0) glyd_store16(d + date->hour, (uint16_t)text);
-      if (date->minute >= 0) glyd_store16(d + date->minute, (uint16_t)(text >> 16));
-      if (date->second >= 0) glyd_store16(d + date->second, (uint16_t)(text >> 32));
-    }
+    memcpy(days + (size_t)i * 32, day_text, 32);
+    rest[i] = (uint64_t)(x - begin);
+  }
+  clock_text clocks;
+  if (date->unit > 0) clocks_of(date, rest, k->n, &clocks);
+  const unsigned unused = 8 * (8u - date->digits);
+  const uint64_t keep = UINT64_MAX << (8 * date->digits);
+  uint8_t *d = k->slots;
+  for (uint32_t i = 0; i < k->n; i++, d += size) {
+    memcpy(d, days + (size_t)i * 32, size);
+    if (date->digits > 0)
+      glyd_store64(d + date->fraction,
+                   clocks.fraction[i] >> unused | (glyd_load64(days + (size_t)i * 32 + date->fraction) & keep));
+    if (date->hour >= 0) glyd_store16(d + date->hour, (uint16_t)clocks.time[i]);
+    if (date->minute >= 0) glyd_store16(d + date->minute, (uint16_t)(clocks.time[i] >> 16));
+    if (date->second >= 0) glyd_store16(d + date->second, (uint16_t)(clocks.time[i] >> 32));
     put_slot(d, size, date->len, k->f);
   }
 }

@@ -42,7 +42,7 @@ static GLYD_NOINLINE int take_escapes(glyd_record_residuals *r, uint32_t from, u
 static GLYD_NOINLINE int expand(glyd_record_residuals *r, uint32_t from, uint32_t n, int wide, int zigzag,
                                 int32_t *restrict out) {
   const uint8_t *restrict low = r->plane[0] + from;
-  uint32_t ones = 0;
+  uint8_t largest = 0;
   if (wide > 1) {
     const uint8_t *restrict high = r->plane[1] + from, *restrict third = r->plane[2] + from;
     for (uint32_t i = 0; i < n; i++)
@@ -65,8 +65,8 @@ static GLYD_NOINLINE int expand(glyd_record_residuals *r, uint32_t from, uint32_
     else
       for (uint32_t i = 0; i < n; i++) out[i] = low[i];
   }
-  for (uint32_t i = 0; i < n; i++) ones |= low[i] == 255;
-  return ones ? take_escapes(r, from, n, wide, zigzag, out) : 1;
+  for (uint32_t i = 0; i < n; i++) largest = low[i] > largest ? low[i] : largest;
+  return largest == 255 ? take_escapes(r, from, n, wide, zigzag, out) : 1;
 }
 
 static const int32_t *keys_of(const glyd_record_field *f, uint32_t n, int32_t *restrict buffer) {
@@ -77,6 +77,14 @@ static const int32_t *keys_of(const glyd_record_field *f, uint32_t n, int32_t *r
   return buffer;
 }
 
+/* Rows [q, m) of key `key` have a new value. */
+GLYD_INLINE void spread_miss(int32_t *restrict out, const int32_t *restrict keys, uint32_t q, uint32_t m, int32_t key,
+                             int32_t v) {
+  for (uint32_t i = q; i < m; i++) out[i] = keys[i] == key ? v : out[i];
+}
+
+#define FEW_MISSES 10 /* of 64 rows: then it pays to look at the rows after each */
+
 static void values_same(glyd_record_field *f, uint32_t from, uint32_t n, const int32_t *key) {
   int32_t *const last = f->last, *const out = f->value;
   uint32_t at = f->miss_at;
@@ -84,8 +92,15 @@ static void values_same(glyd_record_field *f, uint32_t from, uint32_t n, const i
     const uint32_t m = n - i < 64 ? n - i : 64;
     uint64_t bits = glyd_load64(f->miss + ((from + i) >> 3));
     if (m < 64) bits &= ((uint64_t)1 << m) - 1;
-    if (bits == 0) {
+    const int misses = __builtin_popcountll(bits);
+    if (misses <= FEW_MISSES) {
       for (uint32_t q = 0; q < m; q++) out[i + q] = last[key[i + q]];
+      for (; bits; bits &= bits - 1, at++) {
+        const uint32_t q = glyd_ctz64(bits);
+        const int32_t fresh = (int32_t)((uint32_t)f->miss_low[at] | (uint32_t)f->miss_high[at] << 8);
+        last[key[i + q]] = fresh;
+        spread_miss(out + i, key + i, q, m, key[i + q], fresh);
+      }
       continue;
     }
     for (uint32_t q = 0; q < m; q++) {
@@ -213,6 +228,7 @@ static GLYD_NOINLINE int values(glyd_record_field *f, uint32_t from, uint32_t n,
   }
   uint32_t most = 0;
   for (uint32_t i = 0; i < n; i++) most = (uint32_t)out[i] > most ? (uint32_t)out[i] : most;
+  f->most = most;
   return most <= c->range;
 }
 
@@ -307,10 +323,14 @@ static int batch(glyd_record_table *table) {
   const uint32_t n = left < BATCH ? left : BATCH;
   table->batch = n;
   table->row = 0;
+  uint64_t room = ((uint64_t)table->n_pieces << table->slot_log) + 64;
   for (uint32_t i = 0; i < table->n_fields; i++) {
-    if (!values(&table->fields[i], table->done, n, table->keys, table->scratch)) return 0;
-    if (!slots(&table->fields[i], table->done, n, 1u << table->slot_log)) return 0;
+    glyd_record_field *const f = &table->fields[i];
+    if (!values(f, table->done, n, table->keys, table->scratch)) return 0;
+    if (!slots(f, table->done, n, 1u << table->slot_log)) return 0;
+    if (f->slot == GLYD_SLOT_COPY) room += glyd_record_is_text(f->column) ? f->most : table->most[i];
   }
+  table->room = room;
   return 1;
 }
 
@@ -379,7 +399,18 @@ typedef struct slot32 {
       n -= 4;                                                                                      \
       q += 4;                                                                                      \
     }                                                                                              \
-    for (; n > 0; n--, q++) {                                                                      \
+    if (n >= 2) {                                                                                  \
+      ADDRESS(0, LOG);                                                                             \
+      ADDRESS(1, LOG);                                                                             \
+      LOAD(0, TYPE);                                                                               \
+      LOAD(1, TYPE);                                                                               \
+      STORE(0, out);                                                                               \
+      STORE(1, out + n0);                                                                          \
+      out += n0 + n1;                                                                              \
+      n -= 2;                                                                                      \
+      q += 2;                                                                                      \
+    }                                                                                              \
+    if (n > 0) {                                                                                   \
       ADDRESS(0, LOG);                                                                             \
       LOAD(0, TYPE);                                                                               \
       STORE(0, out);                                                                               \
@@ -390,16 +421,6 @@ typedef struct slot32 {
 
 DEFINE_PIECES(pieces16, slot16, 4)
 DEFINE_PIECES(pieces32, slot32, 5)
-
-static uint8_t *rows(const glyd_record_table *table, uint8_t *out, uint32_t from, uint32_t to) {
-  const glyd_record_piece *const q = table->runs[0].pieces;
-  const uint32_t n = table->runs[0].n;
-  if (table->slot_log == 4)
-    for (uint32_t row = from; row < to; row++) out = pieces16(q, n, out, row);
-  else
-    for (uint32_t row = from; row < to; row++) out = pieces32(q, n, out, row);
-  return out;
-}
 
 GLYD_INLINE const uint8_t *copy_source(const glyd_record_field *f, uint32_t row, size_t *len) {
   if (glyd_record_is_text(f->column)) {
@@ -433,20 +454,65 @@ static GLYD_NOINLINE uint8_t *row_careful(const glyd_record_table *table, uint8_
   return out;
 }
 
-static uint8_t *row_any(const glyd_record_table *table, uint8_t *out, uint8_t *end, uint32_t row) {
-  const size_t spare = ((size_t)table->n_pieces << table->slot_log) + 64;
-  if ((size_t)(end - out) < spare) return row_careful(table, out, end, row);
-  uint8_t *p = out;
-  for (uint32_t i = 0; i < table->n_runs; i++) {
-    const glyd_record_run *const run = &table->runs[i];
-    p = table->slot_log == 4 ? pieces16(run->pieces, run->n, p, row) : pieces32(run->pieces, run->n, p, row);
+GLYD_INLINE uint8_t *copy_text(uint8_t *out, const uint8_t *from, size_t len) {
+  memcpy(out, from, 32); /* sources are followed by GLYD_RECORD_PAD readable bytes */
+  if (len > 32) {
+    memcpy(out + 32, from + 32, 32);
+    if (len > 64) memcpy(out + 64, from + 64, len - 64);
+  }
+  return out + len;
+}
+
+/* A row where there is room for the longest of the batch. */
+GLYD_INLINE uint8_t *row_fast(const glyd_record_table *table, uint8_t *out, uint32_t row) {
+  const glyd_record_run *run = table->runs, *const last = run + table->n_runs;
+  for (; run < last; run++) {
+    out = table->slot_log == 4 ? pieces16(run->pieces, run->n, out, row) : pieces32(run->pieces, run->n, out, row);
     if (!run->copy) continue;
     size_t len;
     const uint8_t *const s = copy_source(run->copy, row, &len);
-    if (len + spare > (size_t)(end - p)) return row_careful(table, out, end, row);
-    memcpy(p, s, 32); /* sources are followed by GLYD_RECORD_PAD readable bytes */
-    if (len > 32) memcpy(p + 32, s + 32, len - 32);
-    p += len;
+    out = copy_text(out, s, len);
   }
-  return p;
+  return out;
+}
+
+GLYD_INLINE uint8_t *row_any(const glyd_record_table *table, uint8_t *out, uint8_t *end, uint32_t row) {
+  return (size_t)(end - out) < table->room ? row_careful(table, out, end, row) : row_fast(table, out, row);
+}
+
+/* Rows without texts to copy, where all of them have room. */
+static GLYD_NOINLINE uint8_t *rows_of_slots(const glyd_record_table *table, uint8_t *out, uint32_t from, uint32_t to) {
+  const glyd_record_piece *const q = table->runs[0].pieces;
+  const uint32_t n = table->runs[0].n;
+  if (table->slot_log == 4)
+    for (uint32_t row = from; row < to; row++) out = pieces16(q, n, out, row);
+  else
+    for (uint32_t row = from; row < to; row++) out = pieces32(q, n, out, row);
+  return out;
+}
+
+static GLYD_NOINLINE uint8_t *rows_of_one(const glyd_record_table *table, uint8_t *out, uint8_t *end, uint32_t from,
+                                          uint32_t to) {
+  if (table->n_runs == 1 && !table->runs[0].copy) {
+    const size_t left = (size_t)(end - out), fit = left / table->room;
+    const uint32_t n = fit < to - from ? (uint32_t)fit : to - from;
+    out = rows_of_slots(table, out, from, from + n);
+    from += n;
+  }
+  for (; from < to && out; from++) out = row_any(table, out, end, from);
+  return out;
+}
+
+static uint8_t *rows(glyd_record_table *tables, const uint8_t *selector, uint8_t *out, uint8_t *end, uint32_t from,
+                     uint32_t to) {
+  if (!selector) return rows_of_one(tables, out, end, from, to);
+  for (; from < to; from++) {
+    glyd_record_table *const own = &tables[1 + selector[from]];
+    if (own->row == own->batch && !batch(own)) return NULL;
+    out = row_any(tables, out, end, from);
+    if (!out) return NULL;
+    out = row_any(own, out, end, own->row++);
+    if (!out) return NULL;
+  }
+  return out;
 }

@@ -9,7 +9,7 @@
 #endif
 #include "record/record_kernel.h"
 
-const glyd_record_kernels glyd_record_kernels_avx2 = {batch, rows, row_any, format};
+const glyd_record_kernels glyd_record_kernels_avx2 = {batch, rows, format};
 #if defined(__clang__)
 #pragma clang attribute pop
 #endif

@@ -3,4 +3,4 @@
  */
 #include "record/record_kernel.h"
 
-const glyd_record_kernels glyd_record_kernels_scalar = {batch, rows, row_any, format};
+const glyd_record_kernels glyd_record_kernels_scalar = {batch, rows, format};

@@ -38,6 +38,7 @@ typedef struct glyd_record_field {
   const uint16_t *pairs;
   uint32_t n_pairs;
   uint32_t table_size; /* slots that stand for values; those of exceptions follow */
+  uint32_t most;       /* largest value of the batch */
   int slot;            /* GLYD_SLOT_* */
   int identity;        /* the index of a row's slot is its value */
   unsigned suffix_len;
@@ -75,18 +76,17 @@ typedef struct glyd_record_table {
   uint32_t n_runs;
   uint32_t n_pieces;
   unsigned slot_log;       /* 4 or 5 */
+  uint64_t room;           /* for any row of the batch */
   int32_t *keys, *scratch; /* a batch each */
 } glyd_record_table;
 
 /* Rebuild the next batch: values, checked, and slots. 0: corrupt. */
 typedef int (*glyd_record_batch_fn)(glyd_record_table *table);
 
-/* Put rows [from, to) of the batch, of a table whose only run has no copy, to
- * out; the caller has checked that they fit with 32 bytes to spare. */
-typedef uint8_t *(*glyd_record_rows_fn)(const glyd_record_table *table, uint8_t *out, uint32_t from, uint32_t to);
-
-/* Put one row to [out, end); NULL: it does not fit. */
-typedef uint8_t *(*glyd_record_row_fn)(const glyd_record_table *table, uint8_t *out, uint8_t *end, uint32_t row);
+/* Put rows [from, to) of the batch of table 0, each followed, if there is a selector (that of the
+ * batch's first row), by the next row of the table it names, to [out, end). NULL: corrupt. */
+typedef uint8_t *(*glyd_record_rows_fn)(glyd_record_table *tables, const uint8_t *selector, uint8_t *out, uint8_t *end,
+                                        uint32_t from, uint32_t to);
 
 /* Slots for n values of a column of numbers or date-times, a batch at most. */
 typedef void (*glyd_record_format_fn)(const glyd_record_field *f, const int32_t *v, uint32_t n, unsigned size,
@@ -95,7 +95,6 @@ typedef void (*glyd_record_format_fn)(const glyd_record_field *f, const int32_t 
 typedef struct glyd_record_kernels {
   glyd_record_batch_fn batch;
   glyd_record_rows_fn rows;
-  glyd_record_row_fn row;
   glyd_record_format_fn format;
 } glyd_record_kernels;
 
