@@ -23,13 +23,13 @@
 #define LOOK 32u        /* bytes left where nothing is looked up any more */
 
 /* What is near */
-#define NEIGHBOURS ((uint64_t)4 << 10) /* bytes on either side of a place that are known in detail */
+#define NEIGHBOURS ((uint64_t)1 << 10) /* bytes on either side of a place that are known in detail */
 #define BLOCK_LOG 4u                   /* of blocks of 16 bytes */
 #define AROUND 16u                     /* places up to the end of a copy from where blocks are looked up */
 #define NEAR_BITS 12u
-#define SPARSER 2048u /* bytes without a copy from which on every second place is looked up, then every third … */
+#define SPARSER 256u /* bytes without a copy from which on every second place is looked up, then every third … */
 #define SPARSEST 7u
-#define RECENT_BITS 15u
+#define RECENT_BITS 13u
 #define NOTED 64u /* bytes at the end of a copy that are noted as recent */
 
 /* What is a copy */
@@ -98,8 +98,8 @@ GLYD_INLINE void put(uint32_t *map, const map_shape *s, uint64_t hash, uint32_t 
   uint32_t *const bucket = bucket_of(map, s, hash);
 #if defined(__SSE2__)
   const __m128i all = _mm_load_si128((const void *)bucket);
-  const unsigned used = (unsigned)_mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(all, _mm_setzero_si128()))) ^ 15u;
-  const unsigned k = (unsigned)__builtin_popcount(used);
+  const unsigned free = (unsigned)_mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(all, _mm_setzero_si128())));
+  const unsigned k = glyd_ctz64(free | 1u << WAYS);
 #else
   unsigned k = 0;
   while (k < WAYS && bucket[k] != 0) k++;
@@ -277,14 +277,16 @@ static void learn_around(finder *f, const uint8_t *at) {
   }
 }
 
-/* The best of what is near for the content at at, of which hash is the hash; length 0: none. */
+/* The best of what is near for the content at at, of which hash is the hash;
+ * length 0: none. What was near before is passed over: it costs a cache miss. */
 GLYD_INLINE candidate look_up_near(const finder *f, const uint8_t *at, uint64_t hash) {
   const uint32_t *const pair = f->tables->near + 2 * (hash >> (64 - NEAR_BITS));
   candidate best = {at, 0, 0};
   for (unsigned k = 0; k < 2; k++) {
     if (pair[k] == 0) continue;
     const uint64_t place = (uint64_t)(pair[k] - 1) << BLOCK_LOG;
-    if (place >= f->size || f->size - place < 16 || glyd_load64(f->base + place) != glyd_load64(at)) continue;
+    if (place - f->near_from >= f->near_to - f->near_from || f->size - place < 16) continue;
+    if (glyd_load64(f->base + place) != glyd_load64(at)) continue;
     const candidate c = extend(f, at, place);
     if (c.length > best.length) best = c;
   }

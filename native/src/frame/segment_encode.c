@@ -132,7 +132,9 @@ static glyd_status encode_payload(const glyd_plan *plan, void *workspace, uint64
     return GLYD_OK;
   }
   size_t weights_size = 0;
-  if (plan->weights == GLYD_WEIGHTS_ON) {
+  const int is_copy = plan->weights == GLYD_WEIGHTS_ON && plan->base &&
+                      glyd_segment_base_covers(&plan->lz, workspace, plan->base, in, len);
+  if (plan->weights == GLYD_WEIGHTS_ON && !is_copy) {
     size_t n_differences;
     const glyd_status status = encode_weights(plan, workspace, at, in, len, payload, &weights_size, &n_differences);
     if (status) return status;

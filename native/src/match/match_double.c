@@ -188,24 +188,27 @@ size_t glyd_match_double_parse(glyd_match_double *m, const uint8_t *segment, siz
   return parse(m, segment, start, end, seqs);
 }
 
-#define SKIP_STEP 4
+/* What is only known, not coded, is entered at every fourth place: less time,
+ * and half a percent more bytes at most (base/spec.md). */
+#define KNOWN_STEP 4
 
-void glyd_match_double_skip(glyd_match_double *m, const uint8_t *segment, size_t from, size_t to, size_t segment_len,
-                            uint32_t offset) {
-  for (size_t pos = from; pos < to && pos + 8 <= segment_len; pos += SKIP_STEP) {
+static void enter(glyd_match_double *m, const uint8_t *segment, size_t from, size_t to) {
+  for (size_t pos = from; pos < to; pos += KNOWN_STEP) {
     const uint64_t v = glyd_load64(segment + pos);
     exchange(m->long_table, m->long_bits, HASH_LONG(v), pos);
     exchange(m->short_table, m->short_bits, HASH_SHORT(v), pos);
   }
+}
+
+void glyd_match_double_skip(glyd_match_double *m, const uint8_t *segment, size_t from, size_t to, size_t segment_len,
+                            uint32_t offset) {
+  const size_t last = segment_len < 8 ? 0 : segment_len - 7;
+  enter(m, segment, from, to < last ? to : last);
   if (offset == m->repeat[0]) return;
   m->repeat[1] = m->repeat[0];
   m->repeat[0] = offset;
 }
 
 void glyd_match_double_prime(glyd_match_double *m, const uint8_t *segment, size_t to) {
-  for (size_t pos = 0; pos + 8 <= to; pos++) {
-    const uint64_t v = glyd_load64(segment + pos);
-    exchange(m->long_table, m->long_bits, HASH_LONG(v), pos);
-    exchange(m->short_table, m->short_bits, HASH_SHORT(v), pos);
-  }
+  enter(m, segment, 0, to < 8 ? 0 : to - 7);
 }

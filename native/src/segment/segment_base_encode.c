@@ -11,6 +11,9 @@
 #define REACH_AROUND_MIN 4
 #define REACH_AROUND_MAX 12
 #define REACH_GAP 14
+#define WINDOWS 32u           /* parts of a segment that are looked at */
+#define WINDOW ((size_t)2048) /* bytes of each */
+#define UNCOVERED_SHARE 16u   /* of them, that no copy covers, at most */
 
 typedef struct parts {
   glyd_base_copy *copies;
@@ -61,6 +64,19 @@ static uint8_t choose_around(size_t len, size_t rest, size_t gaps) {
   unsigned around = REACH_AROUND_MIN;
   while (around < REACH_AROUND_MAX && gaps << (around + 2) <= budget) around++;
   return (uint8_t)around;
+}
+
+int glyd_segment_base_covers(const glyd_lz_config *config, void *workspace, const glyd_base *base, const uint8_t *in,
+                             size_t len) {
+  if (len < WINDOWS * WINDOW) return 0;
+  size_t covered = 0;
+  glyd_base_copy copies[GLYD_BASE_COPIES_MAX(WINDOW)];
+  for (size_t i = 0; i < WINDOWS; i++) {
+    const uint8_t *const window = in + (len - WINDOW) / (WINDOWS - 1) * i;
+    const size_t n = glyd_base_map_find(base, config->cpu, workspace, window, WINDOW, copies);
+    for (size_t k = 0; k < n; k++) covered += copies[k].length;
+  }
+  return covered >= WINDOWS * WINDOW - WINDOWS * WINDOW / UNCOVERED_SHARE;
 }
 
 glyd_status glyd_segment_base_encode(const glyd_lz_config *config, void *workspace, const glyd_base *base,

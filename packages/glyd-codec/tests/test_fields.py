@@ -239,6 +239,22 @@ def test_differences_to_a_base(tools, more_header):
             assert glyd.decompress(damaged, base=base) == after
 
 
+def test_what_is_nearly_the_base_is_copied(tools):
+    """Tensors that did not change are copies, not differences, which take a bit a number at least."""
+    rng = random.Random(11)
+    rows = tools.make_bf16(200_000)
+    more = tools.make_bf16(4_000, seed=12)
+    changed = bytearray(rows)
+    for at in (5_000, 123_456, 390_000):
+        changed[at : at + 8] = rng.randbytes(8)
+    before = tools.make_safetensors({"w": ("BF16", (500, 400), rows)})
+    after = tools.make_safetensors({"new": ("BF16", (4000,), more), "w": ("BF16", (500, 400), bytes(changed))})
+    packed = glyd.compress(after, base=before)
+    assert len(packed) < len(more) + 600
+    assert {segment.kind for segment in glyd.iter_segments(packed)} == {"base"}
+    assert glyd.decompress(packed, base=before) == after
+
+
 def test_a_base_of_another_model_costs_nothing(tools, bf16):
     data = tools.make_safetensors({"w": ("BF16", (200, 200), bf16)})
     other = tools.make_safetensors({"w": ("BF16", (200, 200), tools.make_bf16(40_000, seed=9))})
