@@ -143,3 +143,53 @@ def test_bench(glyd, files):
     rows = json.loads(out)
     assert "glyd max" in out
     assert "xz" not in str(rows["files"])
+
+
+def test_several_bases(glyd, files):
+    third = NOISE[1_500_000:]
+    (files / "third").write_bytes(third)
+    both = NEW[:600_000] + third + b"and this"
+    (files / "both").write_bytes(both)
+    glyd("--base", "old", "--base", "third", "both", "-o", "delta")
+    assert (files / "delta").stat().st_size < 700
+    glyd("-d", "--base", "old", "--base", "third", "delta", "-o", "back")
+    assert (files / "back").read_bytes() == both
+    glyd("--test", "--base", "old", "--base=third", "delta")
+    name = codec.Base(OLD, third).id.hex()
+    assert name in glyd("--info", "delta").out.decode()
+    rows = json.loads(
+        glyd("-b", "--base", "old", "--base", "third", "--seconds", "0.01", "-T1", "--json", "both").out.decode()
+    )
+    assert rows["files"]
+
+
+def test_several_bases_that_are_wrong(glyd, files):
+    (files / "third").write_bytes(NOISE[1_500_000:])
+    (files / "delta").unlink(missing_ok=True)
+    glyd("--base", "old", "--base", "third", "new", "-o", "delta")
+    swapped = glyd.fail("-d", "--base", "third", "--base", "old", "delta", "-o", "x", code=5)
+    assert "it is --base old --base third" in swapped
+    more = glyd.fail("--test", "--base", "new", "--base", "old", "--base", "third", "delta", code=5)
+    assert "it is --base old --base third" in more
+    assert "not the one" in glyd.fail("-d", "--base", "old", "delta", "-o", "x", code=5)  # one is missing
+    other = glyd.fail("-d", "--base", "old", "--base", "new", "delta", "-o", "x", code=5)
+    assert "one is missing, or has changed" in other
+    for again in ("old", "./old", "link"):
+        (files / "link").unlink(missing_ok=True)
+        os.link(files / "old", files / "link")
+        assert "twice" in glyd.fail("--base", "old", "--base", again, "new", "-o", "x", code=1)
+    assert "nothing" in glyd.fail("--base", "old", "--base", "nothing", "new", "-o", "x", code=2)
+    assert "standard input" in glyd.fail("--base", "-", "--base", "-", "new", "-o", "x", code=1)
+    glyd.fail("--base", "old", "--base", "", "new", "-o", "x", code=1)
+    glyd.fail("-f", "--base", "old", "--base", "third", "new", "-o", "third", code=2)
+    assert not (files / "x").exists()
+    glyd("--base", "old", "--base", "third", "--rm", "third", "-f", "-o", "y")
+    assert (files / "third").read_bytes() == NOISE[1_500_000:]
+
+
+def test_several_bases_through_pipes(files):
+    (files / "third").write_bytes(NOISE[1_500_000:])
+    made = run(files, "-c", "--base", "old", "--base", "-", "new", stdin=NOISE[1_500_000:])
+    assert made.returncode == 0
+    back = run(files, "-dc", "--base", "old", "--base", "third", stdin=made.stdout)
+    assert back.stdout == NEW

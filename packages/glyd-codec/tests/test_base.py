@@ -76,6 +76,42 @@ def test_several_bases(tmp_path, monkeypatch, joined_in_memory):
     assert glyd.Base(b"", b"").nbytes == 0
 
 
+def test_several_bases_are_taken_as_a_list(tmp_path):
+    path = tmp_path / "older"
+    path.write_bytes(LINES)
+    new = LINES[:1_000_000] + NOISE[5_000:]
+    frame = glyd.compress(new, base=[NOISE, path])
+    assert frame == glyd.compress(new, base=glyd.Base(NOISE + LINES))
+    assert glyd.decompress(frame, base=(NOISE, LINES)) == new
+    assert glyd.decompress_into(frame, bytearray(len(new)), base=[NOISE, LINES]) == len(new)
+    with glyd.open(path.with_suffix(".glyd"), "wb", base=[NOISE, path]) as file:
+        file.write(new)
+    with glyd.open(path.with_suffix(".glyd"), base=(NOISE, path)) as file:
+        file.seek(1_500_000)
+        assert file.read() == new[1_500_000:]
+    with pytest.raises(glyd.WrongBaseError):
+        glyd.decompress(frame, base=[LINES, NOISE])
+    with pytest.raises(glyd.ParameterError, match="empty"):
+        glyd.decompress(frame, base=[])
+
+
+def test_the_order_of_several_bases_is_found():
+    parts = [NOISE[:1000], LINES[:3000], b"", NOISE[5000:5100]]
+    name = glyd.get_frame_info(glyd.compress(b"new", base=parts[:2] + parts[3:])).base_id
+    with glyd.Base(*parts) as base:
+        assert base.find_order(base.id) == (0, 1, 2, 3)
+        order = base.find_order(name)
+        assert b"".join(parts[i] for i in order) == parts[0] + parts[1] + parts[3]
+        assert base.find_order(glyd.Base(LINES[:3000]).id[:8]) in {(1, 2), (2, 1), (1,)}
+        assert base.find_order(glyd.Base(b"other").id) is None
+    assert glyd.Base(parts[3], parts[1], parts[0]).find_order(name) == (2, 1, 0)
+    assert glyd.Base(NOISE).find_order(glyd.Base(NOISE).id) == (0,)
+    with pytest.raises(ValueError, match="closed"):
+        base.find_order(name)
+    with pytest.raises(ValueError, match="at most 4"):
+        glyd.Base(*parts, b"x").find_order(name)
+
+
 def edited(data, seed):
     rng = random.Random(seed)
     out = bytearray(data)

@@ -56,8 +56,8 @@ class Options:
         one of `MODEL_VERBS`.
     files
         Inputs as given; ``-`` is standard input.
-    base
-        What to compress against, or what inputs were compressed against.
+    bases
+        What to compress against, or what inputs were compressed against, in order.
     threads
         0: one a CPU.
     memory
@@ -79,7 +79,7 @@ class Options:
     to_stdout: bool = False
     long: bool = False
     dense: bool = False
-    base: str | None = None
+    bases: list[str] = field(default_factory=list)
     records: bool = False
     threads: int = 0
     memory: int | None = None
@@ -198,7 +198,7 @@ def build_parser() -> argparse.ArgumentParser:
     add("--long", action="store_true")
     add("--dense", action="store_true")
     add("-r", "--records", action="store_true")
-    add("--base", metavar="OLD")
+    add("--base", dest="bases", metavar="OLD", action="append")
     add("-o", "--output", metavar="OUT")
     add("-c", "--stdout", dest="to_stdout", action="store_true")
     add("-k", "--keep", dest="remove", action="store_false")
@@ -296,12 +296,14 @@ def _parse_model(verb: str, words: list[str], literal: list[str]) -> Options:
 def _check_base(options: Options) -> None:
     if options.verb not in {"compress", "decompress", "test", "bench"}:
         raise UsageError("--base goes with compressing, -d, --test and -b")
-    if options.base == "":
+    if "" in options.bases:
         raise UsageError("--base needs the name of a file")
     if options.long:
         raise UsageError("--long and --base contradict each other: all of a base is within reach anyway")
-    if options.base == STDIN and (not options.files or STDIN in options.files):
+    if STDIN in options.bases and (not options.files or STDIN in options.files):
         raise UsageError("standard input cannot be the base and an input")
+    if options.bases.count(STDIN) > 1:
+        raise UsageError("standard input ('-') can be only one of the bases")
 
 
 def _check(options: Options, given: dict[str, Any]) -> None:
@@ -316,7 +318,7 @@ def _check(options: Options, given: dict[str, Any]) -> None:
         raise UsageError("--long needs --max (or -9) or a level above it")
     if options.dense and verb == "compress" and options.level not in {"max", "high", "ultra"}:
         raise UsageError("--dense goes with --max, --high and --ultra")
-    if options.base is not None:
+    if options.bases:
         _check_base(options)
     if options.json and verb not in {"list", "info", "bench"}:
         raise UsageError("--json goes with --list, --info and -b")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import glyd
 from glyd_cli.atomic import same_file
-from glyd_cli.bases import open_base
+from glyd_cli.bases import explain, identity_of, open_bases
 from glyd_cli.compress import compress
 from glyd_cli.decompress import check, decompress
 from glyd_cli.errors import Exit, FileError, UsageError, describe, exit_code, os_reason, shown
@@ -84,7 +84,7 @@ class _Run:
                     "compressed data is not for a terminal: use -o, redirect the output, or force it with -f"
                 )
             return open_stdout(source)
-        other = self.taken.get(_identity(path) or (-1, -1))
+        other = self.taken.get(identity_of(path) or (-1, -1))
         if other is not None:
             raise same_file(path, other)
         return open_target(
@@ -97,7 +97,7 @@ class _Run:
         )
 
     def _remember(self, path: str) -> None:
-        identity = _identity(path)
+        identity = identity_of(path)
         if identity is not None:
             self.taken[identity] = path
 
@@ -107,7 +107,7 @@ class _Run:
         if not _is_regular(target.name):
             self.reporter.say(f"{shown(source.name)}: kept, as {shown(target.name)} is no file that could replace it")
             return
-        if self.options.base is not None and _identity(source.path) == _identity(self.options.base):
+        if identity_of(source.path) in map(identity_of, self.options.bases):
             self.reporter.say(f"{shown(source.name)}: kept, as it is the base")
             return
         now = os.lstat(source.path)
@@ -172,7 +172,7 @@ def convert(options: Options, reporter: Reporter, umask: int) -> Exit:
         The worst of all inputs; each failure has been reported.
     """
     check_several(options)
-    with open_base(options.base) as base:
+    with open_bases(options.bases) as base:
         return _convert_all(_Run(options, reporter, umask, base))
 
 
@@ -180,13 +180,13 @@ def _convert_all(run: _Run) -> Exit:
     options, reporter = run.options, run.reporter
     files = options.files or [STDIN]
     for path in files:
-        identity = _identity(path) if path != STDIN else None
+        identity = identity_of(path) if path != STDIN else None
         if identity is not None:
             run.taken[identity] = f"{path}"
-    if options.base is not None and options.base != STDIN:
-        identity = _identity(options.base)
+    for base in options.bases:
+        identity = identity_of(base) if base != STDIN else None
         if identity is not None:
-            run.taken.setdefault(identity, options.base)
+            run.taken.setdefault(identity, base)
     for path in files:
         error: BaseException
         try:
@@ -200,7 +200,7 @@ def _convert_all(run: _Run) -> Exit:
             GATE.check()  # the failure may have come from stopping
             error, stop = failure, False
         where = error.path if isinstance(error, FileError) else "standard input" if path == STDIN else path
-        reporter.error(where, describe(error))
+        reporter.error(where, describe(error) + explain(error, run.base, options.bases))
         run.totals.worst = max(run.totals.worst, exit_code(error))
         if stop:
             break
@@ -220,15 +220,6 @@ def _check_terminal_input(source: Source, options: Options) -> None:
         raise UsageError("is a terminal: compressed data comes from a file or a pipe")
     if source.is_stdin and STDIN not in options.files:
         raise UsageError("no FILE given, and standard input is a terminal (glyd --help; to type the input: glyd -)")
-
-
-def _identity(path: str) -> tuple[int, int] | None:
-    """Return device and inode of a regular file, None for anything else."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return (status.st_dev, status.st_ino) if os.path.isfile(path) else None
 
 
 def _is_regular(path: str) -> bool:

@@ -39,7 +39,8 @@ LEVELS
 
       --base OLD     with any level: store only what OLD, an older version of
                      any size, does not have. Reading (-d, --test) needs the
-                     same OLD again: a file, a pipe, or - for standard input
+                     same OLD again: a file, a pipe, or - for standard input.
+                     Several: --base A --base B, in the same order when reading
 
   Every level is read by every glyd, without any option but --base, in
   parallel, and from any offset. The same input and level give the same bytes on

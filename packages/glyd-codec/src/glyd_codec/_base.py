@@ -11,7 +11,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from glyd_codec._buffers import borrow, to_bytes
-from glyd_codec._errors import status_error
+from glyd_codec._errors import ParameterError, status_error
 from glyd_codec._native import ffi, lib
 from glyd_codec._source import is_path
 
@@ -25,17 +25,19 @@ if TYPE_CHECKING:
 
     from glyd_codec._source import Path
 
-    BaseLike: TypeAlias = "Base | ReadableBuffer | Path | IO[bytes]"
+    BaseSource: TypeAlias = "ReadableBuffer | Path | IO[bytes]"
+    BaseLike: TypeAlias = "Base | BaseSource | Sequence[BaseSource]"
 
 
 _JOINED_IN_MEMORY = 64 << 20
+_ORDERED_MAX = 4  # sources: they have 64 orders
 
 
 class Base:
     """Older content that frames are stored against, hashed once and used often.
 
-    Wherever ``base=`` is taken, the content itself will do as well; it is then hashed
-    (and for writing mapped) anew by each call.
+    Wherever ``base=`` is taken, the content itself will do as well, or a list or tuple of
+    several; it is then hashed (and for writing mapped) anew by each call.
 
     Parameters
     ----------
@@ -63,11 +65,12 @@ class Base:
     256 MiB, kept until `close`. Threads may share an object and use it at the same time.
     """
 
-    def __init__(self, source: ReadableBuffer | Path | IO[bytes], *more: ReadableBuffer | Path | IO[bytes]) -> None:
+    def __init__(self, source: BaseSource, *more: BaseSource) -> None:
         self._lock = threading.Lock()
         self._is_indexed = False
-        memory, is_mapped = _load_all((source, *more)) if more else _load(source)
+        memory, is_mapped, self._sizes = _load_all((source, *more))
         self._nbytes = len(memory)
+        self._memory: Any = memory
         holder = ffi.new("glyd_base **")
         status = lib.glyd_base_create(holder, memory, self._nbytes, is_mapped, ffi.NULL)
         if status != lib.GLYD_OK:
@@ -91,10 +94,52 @@ class Base:
         """Size in bytes."""
         return self._nbytes
 
+    def find_order(self, base_id: bytes) -> tuple[int, ...] | None:
+        """Find out how the sources of a base of several make the base that a frame names.
+
+        Parameters
+        ----------
+        base_id
+            ``base_id`` of `get_frame_info`, or its first bytes.
+
+        Returns
+        -------
+        tuple of int or None
+            Numbers of the sources, counted from 0, in the order in which all or some of
+            them are that base; None: they are not, in whatever order.
+
+        Raises
+        ------
+        ValueError
+            After `close`; for more than 4 sources.
+
+        Notes
+        -----
+        Copies and hashes every order of every choice of the sources.
+        """
+        import itertools  # noqa: PLC0415 - after a failure only
+
+        with self._lock:
+            memory = self._memory
+        if memory is None:
+            raise ValueError("the base is closed")
+        if len(self._sizes) > _ORDERED_MAX:
+            raise ValueError(f"a base of {len(self._sizes)} sources, at most {_ORDERED_MAX} expected")
+        whole = ffi.buffer(memory)
+        ends = itertools.accumulate(self._sizes)
+        parts = [whole[end - size : end] for end, size in zip(ends, self._sizes, strict=True)]
+        for n in range(len(parts), 0, -1):
+            for order in itertools.permutations(range(len(parts)), n):
+                with Base(b"".join(parts[i] for i in order)) as other:
+                    if other.id.startswith(base_id):
+                        return order
+        return None
+
     def close(self) -> None:
         """Let go of the content and of the map, once nothing that was opened with it needs them any more."""
         with self._lock:
             self._native = None
+            self._memory = None
 
     def __enter__(self) -> Self:
         """Return the object itself."""
@@ -134,10 +179,14 @@ def native_base(base: BaseLike | None, *, for_writing: bool = False) -> Any:
     """Return what was given as ``base=`` as a ``glyd_base *``, NULL for None; to be held as long as it is used."""
     if base is None:
         return ffi.NULL
-    return (base if isinstance(base, Base) else Base(base)).native(for_writing=for_writing)
+    if isinstance(base, (list, tuple)):
+        if not base:
+            raise ParameterError("base is an empty list")
+        return Base(*base).native(for_writing=for_writing)
+    return (base if isinstance(base, Base) else Base(base)).native(for_writing=for_writing)  # type: ignore[arg-type]
 
 
-def _load(source: ReadableBuffer | Path | IO[bytes]) -> tuple[Any, bool]:
+def _load(source: BaseSource) -> tuple[Any, bool]:
     """Return the content as native memory, and whether that is a file mapped here."""
     if is_path(source):
         with builtins.open(source, "rb", buffering=0) as file:  # type: ignore[arg-type]  # noqa: PTH123
@@ -147,18 +196,21 @@ def _load(source: ReadableBuffer | Path | IO[bytes]) -> tuple[Any, bool]:
     return borrow(source), False  # type: ignore[arg-type]
 
 
-def _load_all(sources: Sequence[ReadableBuffer | Path | IO[bytes]]) -> tuple[Any, bool]:
-    """Return several contents as one."""
-    parts = [_load(source)[0] for source in sources]
-    if sum(map(len, parts)) <= _JOINED_IN_MEMORY:
-        return borrow(b"".join(ffi.buffer(part) for part in parts)), False
+def _load_all(sources: Sequence[BaseSource]) -> tuple[Any, bool, list[int]]:
+    """Return what `_load` does of one content or of several, one after the other, and the size of each."""
+    parts = [_load(source) for source in sources]
+    sizes = [len(memory) for memory, _ in parts]
+    if len(parts) == 1:
+        return (*parts[0], sizes)
+    if sum(sizes) <= _JOINED_IN_MEMORY:
+        return borrow(b"".join(ffi.buffer(memory) for memory, _ in parts)), False, sizes
     import tempfile  # noqa: PLC0415 - costs 10 ms
 
     with tempfile.TemporaryFile() as file:
-        for part in parts:
-            file.write(ffi.buffer(part))
+        for memory, _ in parts:
+            file.write(ffi.buffer(memory))
         file.seek(0)
-        return _load_file(file)  # the mapping outlives the file
+        return (*_load_file(file), sizes)  # the mapping outlives the file
 
 
 def _load_file(file: IO[bytes]) -> tuple[Any, bool]:

@@ -9,7 +9,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
-from glyd_cli.bases import open_base
+from glyd_cli.bases import open_bases
 from glyd_cli.bench.codecs import find_codecs
 from glyd_cli.bench.measure import MismatchError, measure
 from glyd_cli.bench.summary import as_json
@@ -49,7 +49,7 @@ def bench_files(options: Options, reporter: Reporter) -> Exit:
         check_plot(options.plot)
     if not options.files and os.isatty(0):
         raise UsageError("-b needs a FILE to measure on")
-    with open_base(options.base) as base:
+    with open_bases(options.bases) as base:
         return _bench(options, reporter, base)
 
 
