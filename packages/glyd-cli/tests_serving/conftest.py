@@ -20,7 +20,10 @@ import uvicorn
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 import glyd_gpu
+from glyd_cli.serve import ServeOptions
 from glyd_cli.serving.app import make_app
+from glyd_cli.serving.loading import make_engine
+from glyd_cli.serving.pool import Models
 from glyd_cli.serving.transformers_engine import TransformersEngine, describe_model
 
 CHROMIUM = os.environ.get("GLYD_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
@@ -81,12 +84,15 @@ def model_path(tmp_path_factory):
 class Server:
     """The application on a port of its own, in a thread."""
 
-    def __init__(self, path, *, n_slots=4, n_queue=8, **guard):
+    def __init__(self, path, *, engine=None, n_slots=4, n_queue=8, **guard):
         self.model = glyd_gpu.from_pretrained(path, device="cpu")
         self.tokenizer = transformers.AutoTokenizer.from_pretrained(path)
-        info = describe_model(self.model, "tiny")
-        self.engine = TransformersEngine(self.model, self.tokenizer, info, n_slots=n_slots, n_queue=n_queue)
-        app = make_app(self.engine, self.tokenizer, **guard)
+        if engine is None:
+            info = describe_model(self.model, "tiny")
+            self.engine = TransformersEngine(self.model, self.tokenizer, info, n_slots=n_slots, n_queue=n_queue)
+        else:
+            self.engine = engine(self.model, self.tokenizer)
+        app = make_app(Models.of(self.engine, self.tokenizer), **guard)
         self.engine.start()
         self.socket = socket.socket()
         self.socket.bind(("127.0.0.1", 0))
@@ -178,6 +184,17 @@ def _wait_for():
 @pytest.fixture(name="save_model")
 def _save_model():
     return save_model
+
+
+@pytest.fixture(scope="session")
+def start_models():
+    """Return what starts a server of a directory with the engine that the command would take."""
+
+    def start(path):
+        options = ServeOptions(verb="serve", model=str(path))
+        return Server(path, engine=lambda model, tokenizer: make_engine(options, model, tokenizer))
+
+    return start
 
 
 @pytest.fixture

@@ -49,6 +49,39 @@ def test_a_real_answer_streams_and_stops(until, new_page, server, wait_for):
     assert page.locator(".turn").count() == 4
 
 
+def serve_models(page, models):
+    page.route("**/v1/models", lambda route: route.fulfill(json={"object": "list", "data": models}))
+
+
+def test_one_of_several_models_is_chosen(until, new_page):
+    page = new_page()
+    loaded = {"loaded": True, "task": "generate", "max_model_len": 256, "layout": "tiered", "weight_bytes": 2.5e9}
+    models = [
+        {"id": "one", **loaded},
+        {"id": "two/<b>", "loaded": False},
+        {"id": "vectors", **loaded, "task": "embed"},
+    ]
+    serve_models(page, models)
+    page.reload()
+    choice = page.get_by_label("Model", exact=True)
+    until(page, "document.querySelector('#model select') !== null")
+    assert choice.locator("option").all_text_contents() == ["one", "two/<b>"]
+    assert page.locator("#model small").text_content() == "tiered, 2.50 GB"
+    sent = script_answers(page, "yes")
+    choice.select_option("two/<b>")
+    until(page, "document.querySelector('#model small').textContent === 'loads with the next message'")
+    models[1].update(loaded)  # as the server says after it answered
+    ask(page, "hello")
+    assert sent[0]["model"] == "two/<b>"
+    until(page, "document.querySelector('#model small').textContent === 'tiered, 2.50 GB'")
+    assert page.locator("#tokens").text_content() == "12 of 256 tokens"
+    page.reload()
+    until(page, "document.querySelector('#model select')?.value === 'two/<b>'")
+    serve_models(page, models[2:])
+    page.reload()
+    until(page, "document.getElementById('model').textContent === 'no model here writes text'")
+
+
 TRICKY = [
     "a <channel> b",
     '<div class="x">t</div>',

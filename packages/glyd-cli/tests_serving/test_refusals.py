@@ -134,6 +134,23 @@ def test_two_hosts_are_none(server):
 
 
 @pytest.mark.parametrize(
+    ("target", "headers", "allowed"),
+    [
+        ("http://evil.example/v1/models", "Host: evil.example\r\n", False),
+        ("http://evil.example/v1/models", "Host: localhost\r\n", True),  # the path of a proxy; the header decides
+        ("/v1/models", "Host: evil.example\r\nX-Forwarded-Host: localhost\r\nForwarded: host=localhost\r\n", False),
+        ("/v1/models", "Host: localhost\r\nX-Forwarded-Host: evil.example\r\n", True),
+        ("/v1/models", "X-Forwarded-Host: localhost\r\n", False),
+    ],
+)
+def test_only_the_host_header_decides(server, target, headers, allowed):
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+        connection.sendall(f"GET {target} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n".encode())
+        status = int(connection.recv(64).split()[1])
+    assert (status not in {400, 403}) == allowed
+
+
+@pytest.mark.parametrize(
     "headers",
     [
         {"origin": "null"},

@@ -10,7 +10,7 @@ import importlib.util
 import os
 import re
 import socket
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +39,10 @@ class ServeOptions:
     ----------
     model
         Directory or hub id.
+    others
+        More models to serve behind the same port.
+    idle_unload
+        Seconds without a request after which a model is unloaded; None: never.
     host, port
         Where the API listens; port 0 takes a free one, None (run) 8000 or a free one.
     context
@@ -55,6 +59,8 @@ class ServeOptions:
 
     verb: str = "run"
     model: str = ""
+    others: list[str] = field(default_factory=list)
+    idle_unload: float | None = None
     host: str = "127.0.0.1"
     port: int | None = None
     context: int | None = None
@@ -79,11 +85,23 @@ class ServeOptions:
     engine: Literal["auto", "vllm", "transformers"] = "auto"
     engine_flags: list[str] = field(default_factory=list)
 
+    def each(self) -> list[ServeOptions]:
+        """Return options of each model alone, in order."""
+        return [replace(self, model=model, others=[]) for model in (self.model, *self.others)]
+
 
 def _count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text[:10]) <= 1 << 24:
         raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to {1 << 24}")
     return int(text)
+
+
+def _duration(text: str) -> float:
+    found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)(s|m|h|)", text)
+    seconds = float(found[1]) * {"s": 1, "m": 60, "h": 3600, "": 1}[found[2]] if found else 0
+    if not seconds:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time, such as 90s, 10m or 2h")
+    return seconds
 
 
 def _port(text: str) -> int:
@@ -109,6 +127,7 @@ def build_serve_parser() -> argparse.ArgumentParser:
     add("--device", metavar="NAME")
     add("--name", metavar="ID")
     add("--revision", metavar="REV")
+    add("--idle-unload", metavar="TIME", type=_duration)
     add("--allow-host", metavar="NAME", action="append")
     add("--trust-remote-code", action="store_true", default=None)
     add("-p", "--prompt", metavar="TEXT")
@@ -143,14 +162,25 @@ def parse_serve(verb: str, words: Sequence[str]) -> ServeOptions | None:
     if given.pop("help"):
         return None
     models = given.pop("model")
-    if len(models) != 1 or not models[0]:
-        raise UsageError(f"{verb} takes one MODEL: a directory or the id of a model on the hub; found {len(models)}")
+    if not models or not all(models) or (verb == "run" and len(models) > 1):
+        n = "one MODEL" if verb == "run" else "MODEL …"
+        raise UsageError(f"{verb} takes {n}: a directory or the id of a model on the hub; found {len(models)}")
+    if verb == "run" and given["idle_unload"] is not None:
+        raise UsageError("--idle-unload goes with serve")
+    if len(models) > 1:
+        for name in ("name", "revision"):
+            if given[name] is not None:
+                raise UsageError(f"--{name} goes with one model, found {len(models)}")
     if verb == "serve":
         for name in _RUN_ONLY:
             if given[name] is not None:
                 raise UsageError(f"--{name.replace('_', '-')} goes with run")
     options = ServeOptions(verb=verb, model=models[0], **{k: v for k, v in given.items() if v is not None})
+    options.others = models[1:]
     options.engine_flags = flags
+    if (flags or options.engine == "vllm") and (options.others or options.idle_unload is not None):
+        what = "several models behind one port" if options.others else "--idle-unload"
+        raise UsageError(f"{what}: not with vLLM, which runs one model in a process of its own")
     if flags and options.engine == "transformers":
         raise UsageError(f"{flags[0]}: what follows -- goes to vLLM, and --engine transformers runs without it")
     if options.temperature is not None and not 0 <= options.temperature <= 2:
@@ -171,7 +201,8 @@ def run_serve_verb(options: ServeOptions, reporter: Reporter) -> Exit:
     missing = missing_packages()
     if missing:
         raise UsageError(f"{options.verb} needs {', '.join(missing)}: python -m pip install 'glyd-cli[serve]'")
-    check_model(options)
+    for one in options.each():
+        check_model(one)
     key = os.environ.get("GLYD_API_KEY") or None
     if options.host not in _LOOPBACK and key is None:
         raise UsageError(
@@ -201,7 +232,8 @@ def chosen_engine(options: ServeOptions) -> Literal["vllm", "transformers"]:
             raise UsageError("vLLM is not installed in this Python: python -m pip install vllm")
         return "vllm"
     on_gpu = options.device is None or options.device.startswith("cuda")
-    if options.engine == "auto" and there and on_gpu and machine.cards():
+    alone = not options.others and options.idle_unload is None
+    if options.engine == "auto" and there and on_gpu and alone and machine.cards():
         return "vllm"
     return "transformers"
 
@@ -272,7 +304,7 @@ def listen(options: ServeOptions) -> socket.socket:
 
 HELP = """\
 glyd run MODEL      chat with a model in this terminal, with an API and a page beside it
-glyd serve MODEL    an OpenAI API for other programs
+glyd serve MODEL …  an OpenAI API for other programs, with one model or several
 
   MODEL is a directory (a bf16 checkpoint or what glyd pack made of one) or the
   id of a model on the Hugging Face hub. Weights are held packed, bit for bit.
@@ -286,6 +318,8 @@ glyd serve MODEL    an OpenAI API for other programs
       --queue N          requests that wait at most (256)
       --layout NAME      auto, tiered (smallest) or mma12 (fastest)
       --exact            logits with the very bits of the bf16 model
+      --idle-unload TIME unload a model after that time without a request (10m);
+                         it is loaded again when asked for
       --verify           check every byte of a packed directory first
       --graphs           on a GPU, capture the steps of answers (CUDA graphs)
       --device NAME      cpu, cuda, cuda:1 …

@@ -9,9 +9,9 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from glyd_cli.serving.answer import Piece, answers
-from glyd_cli.serving.api_errors import ApiError
 from glyd_cli.serving.grammar import for_json_schema
 from glyd_cli.serving.streams import merged
+from glyd_cli.serving.token_lists import token_lists
 from glyd_cli.serving.usage import Usage, token_text
 
 if TYPE_CHECKING:
@@ -65,22 +65,13 @@ class Completion:
         self._offsets = [0] * (len(self._prompts) * request.n)
 
     def _token_ids(self, tokenizer: PreTrainedTokenizerFast) -> list[list[int]]:
-        given: Any = self._request.prompt
-        many = isinstance(given, list) and (not given or not isinstance(given[0], int))
-        prompts = given if many else [given]
-        if not 1 <= len(prompts) <= _MOST_PROMPTS:
-            raise ApiError(400, f"1 to {_MOST_PROMPTS} prompts, found {len(prompts)}", param="prompt")
-        out = []
-        for prompt in prompts:
-            ids = list(tokenizer.encode(prompt)) if isinstance(prompt, str) else list(prompt)
-            n_vocabulary = self._engine.info.n_vocabulary
-            if not ids:
-                raise ApiError(400, "the prompt is empty", param="prompt")
-            outside = [t for t in ids if not 0 <= t < n_vocabulary]
-            if outside:
-                raise ApiError(400, f"token ids are 0 to {n_vocabulary - 1}, found {outside[0]}", param="prompt")
-            out.append(ids)
-        return out
+        return token_lists(
+            self._request.prompt,
+            lambda text: list(tokenizer.encode(text)),
+            n_vocabulary=self._engine.info.n_vocabulary,
+            most=_MOST_PROMPTS,
+            name="prompt",
+        )
 
     def _answers(self) -> AsyncGenerator[tuple[int, Piece], None]:
         sources = []

@@ -236,6 +236,17 @@ class EmbeddingRequest(BaseModel):
     model_config = ConfigDict(extra="ignore")
     model: str | None = None
     input: Text | list[Text] | list[int] | list[list[int]]
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: Annotated[int, Field(ge=1, le=2**31)] | None = None
+    truncate_prompt_tokens: Annotated[int, Field(ge=-1, le=2**31)] | None = None
+    user: str | None = None
+
+    @field_validator("truncate_prompt_tokens")
+    @classmethod
+    def _some_tokens(cls, value: int | None) -> int | None:
+        if value is not None and value in {0, 1}:
+            raise ValueError("-1 (the model's window) or 2 and more")
+        return value
 
 
 class TokenizeRequest(BaseModel):

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException
 from glyd_cli._version import __version__
 from glyd_cli.serving.api_chat import ChatCompletion
 from glyd_cli.serving.api_completions import Completion
+from glyd_cli.serving.api_embeddings import Embedding
 from glyd_cli.serving.api_errors import DOCUMENTED, ApiError, of_validation
 from glyd_cli.serving.api_types import (  # FastAPI reads these annotations at run time
     ChatRequest,
@@ -28,17 +29,20 @@ from glyd_cli.serving.api_types import (  # FastAPI reads these annotations at r
     TokenizeRequest,
 )
 from glyd_cli.serving.chat import prompt_of
+from glyd_cli.serving.engine import EngineError, QueueFullError
 from glyd_cli.serving.guard import Guard, Limits
 from glyd_cli.serving.page import page
 from glyd_cli.serving.streams import ClientGoneError, api_error, server_sent_events, unless_gone
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 
     from starlette.types import ASGIApp
-    from transformers import PreTrainedTokenizerFast
 
+    from glyd_cli.serving.embedding import EmbeddingEngine
     from glyd_cli.serving.engine import Engine
+    from glyd_cli.serving.pool import Lease, Models
+    from glyd_cli.serving.usage import Usage
 
 T = TypeVar("T")
 _SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60, 120)
@@ -47,7 +51,7 @@ _SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60, 120)
 class Metrics:
     """What ``/metrics`` shows, in a registry of its own."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, models: Models) -> None:
         self.registry = CollectorRegistry()
         self.requests = Counter("glyd_requests", "Requests answered, by endpoint", ["endpoint"], registry=self.registry)
         self.prompt_tokens = Counter("glyd_prompt_tokens", "Tokens of prompts", registry=self.registry)
@@ -59,12 +63,17 @@ class Metrics:
             "glyd_request_seconds", "Time of a whole request", buckets=_SECONDS, registry=self.registry
         )
         self.running = Gauge("glyd_requests_running", "Requests that run", registry=self.registry)
-        self.running.set_function(lambda: engine.load().n_running)
+        self.running.set_function(lambda: models.load().n_running)
         self.waiting = Gauge("glyd_requests_waiting", "Requests that wait", registry=self.registry)
-        self.waiting.set_function(lambda: engine.load().n_waiting)
+        self.waiting.set_function(lambda: models.load().n_waiting)
+        self.loaded = Gauge("glyd_model_loaded", "1: the model is in memory", ["model"], registry=self.registry)
+        for name in models.names:
+            self.loaded.labels(name).set_function(lambda name=name: float(models.loaded(name) is not None))  # type: ignore[misc]
 
-    async def watched(self, job: ChatCompletion | Completion, endpoint: str) -> AsyncGenerator[dict[str, Any], None]:
-        """Pass chunks on and count them."""
+    async def watched(
+        self, job: ChatCompletion | Completion, endpoint: str, lease: Lease
+    ) -> AsyncGenerator[dict[str, Any], None]:
+        """Pass chunks on and count them, then let the model go."""
         start, first = time.monotonic(), True
         try:
             async with contextlib.aclosing(job.chunks()) as chunks:
@@ -74,35 +83,43 @@ class Metrics:
                         first = False
                     yield chunk
         finally:
-            self.done(job, endpoint, start)
+            self.done(job.usage, endpoint, start)
+            lease.release()
 
-    def done(self, job: ChatCompletion | Completion, endpoint: str, start: float) -> None:
+    def done(self, usage: Usage, endpoint: str, start: float) -> None:
         """Count a request that ended."""
         self.requests.labels(endpoint).inc()
-        self.prompt_tokens.inc(job.usage.n_prompt)
-        self.tokens.inc(job.usage.n_made)
+        self.prompt_tokens.inc(usage.n_prompt)
+        self.tokens.inc(usage.n_made)
         self.whole.observe(time.monotonic() - start)
 
 
 def make_app(
-    engine: Engine,
-    tokenizer: PreTrainedTokenizerFast,
+    models: Models,
     *,
     hosts: Iterable[str] = (),
     any_host: bool = False,
     api_key: str | None = None,
     limits: Limits | None = None,
 ) -> ASGIApp:
-    """Return the application around an engine that was started.
+    """Return the application around models.
 
     Parameters
     ----------
-    engine, tokenizer
+    models
         What is served.
     hosts, any_host, api_key, limits
         See `glyd_cli.serving.guard.Guard`.
     """
-    app = FastAPI(title="glyd", version=__version__, docs_url=None, redoc_url=None, responses=DOCUMENTED)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with models.watching():
+            yield
+
+    app = FastAPI(
+        title="glyd", version=__version__, docs_url=None, redoc_url=None, responses=DOCUMENTED, lifespan=lifespan
+    )
     document = app.openapi
 
     def openapi() -> dict[str, Any]:
@@ -113,10 +130,10 @@ def make_app(
         return found
 
     app.openapi = openapi  # type: ignore[method-assign]
-    metrics = Metrics(engine)
+    metrics = Metrics(models)
     _add_errors(app)
-    _add_answers(app, engine, tokenizer, metrics)
-    _add_facts(app, engine, tokenizer, metrics)
+    _add_answers(app, models, metrics)
+    _add_facts(app, models, metrics)
     return Guard(app, hosts=hosts, any_host=any_host, api_key=api_key, limits=limits)
 
 
@@ -145,12 +162,7 @@ def _add_errors(app: FastAPI) -> None:
         return api_error(error).response()
 
 
-def _add_answers(app: FastAPI, engine: Engine, tokenizer: PreTrainedTokenizerFast, metrics: Metrics) -> None:
-    def check_model(name: str | None) -> None:
-        if name is not None and name != engine.info.name:
-            text = f"the model {name[:200]!r} is not served here, only {engine.info.name!r}"
-            raise ApiError(404, text, param="model", code="model_not_found")
-
+def _add_answers(app: FastAPI, models: Models, metrics: Metrics) -> None:
     # a long prompt takes the tokenizer seconds, in which answers go on; it serves one caller at a time
     tokenizing = ThreadPoolExecutor(1, thread_name_prefix="glyd-tokenizer")
 
@@ -160,16 +172,38 @@ def _add_answers(app: FastAPI, engine: Engine, tokenizer: PreTrainedTokenizerFas
         except ValueError as error:
             raise api_error(error) from error
 
-    async def answer(request: Request, job: ChatCompletion | Completion, endpoint: str, *, stream: bool) -> Response:
+    @contextlib.asynccontextmanager
+    async def leased(name: str | None, task: str | None = None) -> AsyncIterator[Lease]:
+        """Have a model that does a task; it is let go where the request fails."""
+        try:
+            lease = await models.lease(name)
+        except QueueFullError as error:
+            raise api_error(error) from error
+        try:
+            info = lease.engine.info
+            if task not in {None, info.task}:
+                does = {"generate": "write text and makes no embeddings", "embed": "make embeddings and writes no text"}
+                text = f"{info.name!r} is served to {does[info.task]}: use a model made for it"
+                raise ApiError(400, text, param="model", code="not_supported")
+            yield lease
+        except BaseException:
+            lease.release()
+            raise
+
+    async def answer(
+        request: Request, job: ChatCompletion | Completion, endpoint: str, lease: Lease, *, stream: bool
+    ) -> Response:
         try:
             if stream:
                 # nobody else looks whether the client is still there until there is something to send
-                return await unless_gone(request, server_sent_events(metrics.watched(job, endpoint)))
+                chunks = metrics.watched(job, endpoint, lease)
+                return await unless_gone(request, server_sent_events(chunks))
             start = time.monotonic()
             try:
                 return JSONResponse(await unless_gone(request, job.whole()))
             finally:
-                metrics.done(job, endpoint, start)
+                metrics.done(job.usage, endpoint, start)
+                lease.release()
         except (ApiError, ClientGoneError):
             raise
         except Exception as error:
@@ -177,67 +211,79 @@ def _add_answers(app: FastAPI, engine: Engine, tokenizer: PreTrainedTokenizerFas
 
     @app.post("/v1/chat/completions")
     async def chat(request: Request, body: ChatRequest) -> Response:
-        check_model(body.model)
-        job = await prepared(lambda: ChatCompletion(engine, tokenizer, body))
-        return await answer(request, job, "chat", stream=body.stream)
+        async with leased(body.model, "generate") as lease:
+            job = await prepared(lambda: ChatCompletion(cast("Engine", lease.engine), lease.tokenizer, body))
+            return await answer(request, job, "chat", lease, stream=body.stream)
 
     @app.post("/v1/completions")
     async def completions(request: Request, body: CompletionRequest) -> Response:
-        check_model(body.model)
-        job = await prepared(lambda: Completion(engine, tokenizer, body))
-        return await answer(request, job, "completions", stream=body.stream)
+        async with leased(body.model, "generate") as lease:
+            job = await prepared(lambda: Completion(cast("Engine", lease.engine), lease.tokenizer, body))
+            return await answer(request, job, "completions", lease, stream=body.stream)
 
     @app.post("/v1/embeddings")
-    async def embeddings(body: EmbeddingRequest) -> Response:
-        check_model(body.model)
-        text = f"{engine.info.name!r} is served to write text and makes no embeddings: use a model made for them"
-        raise ApiError(400, text, param="model", code="not_supported")
+    async def embeddings(request: Request, body: EmbeddingRequest) -> Response:
+        async with leased(body.model, "embed") as lease:
+            job = await prepared(lambda: Embedding(cast("EmbeddingEngine", lease.engine), lease.tokenizer, body))
+            start = time.monotonic()
+            try:
+                return JSONResponse(await unless_gone(request, job.whole()))
+            except (EngineError, QueueFullError, ValueError) as error:
+                raise api_error(error) from error
+            finally:
+                metrics.done(job.usage, "embeddings", start)
+                lease.release()
 
     @app.post("/tokenize")
     async def tokenize(body: TokenizeRequest) -> dict[str, Any]:
-        check_model(body.model)
         if (body.prompt is None) == (body.messages is None):
             raise ApiError(400, "either prompt or messages")
-        if body.messages is not None:
-            messages, add = body.messages, body.add_generation_prompt
-            ids = await prepared(lambda: prompt_of(tokenizer, messages, add_generation_prompt=add))
-        else:
-            text, special = body.prompt, body.add_special_tokens
-            ids = await prepared(lambda: list(tokenizer.encode(text, add_special_tokens=special)))
-        return {"tokens": ids, "count": len(ids), "max_model_len": engine.info.context}
+        async with leased(body.model) as lease:
+            tokenizer = lease.tokenizer
+            if body.messages is not None:
+                messages, add = body.messages, body.add_generation_prompt
+                ids = await prepared(lambda: prompt_of(tokenizer, messages, add_generation_prompt=add))
+            else:
+                text, special = body.prompt, body.add_special_tokens
+                ids = await prepared(lambda: list(tokenizer.encode(text, add_special_tokens=special)))
+            lease.release()
+            return {"tokens": ids, "count": len(ids), "max_model_len": lease.engine.info.context}
 
     @app.post("/detokenize")
     async def detokenize(body: DetokenizeRequest) -> dict[str, Any]:
-        check_model(body.model)
-        outside = [t for t in body.tokens if t >= engine.info.n_vocabulary]
-        if outside:
-            raise ApiError(400, f"token ids are below {engine.info.n_vocabulary}, found {outside[0]}", param="tokens")
-        return {"prompt": engine.tokenizer.decode(body.tokens, skip_special_tokens=False)}
+        async with leased(body.model) as lease:
+            n_vocabulary = lease.engine.info.n_vocabulary
+            outside = [t for t in body.tokens if t >= n_vocabulary]
+            if outside:
+                raise ApiError(400, f"token ids are below {n_vocabulary}, found {outside[0]}", param="tokens")
+            lease.release()
+            return {"prompt": lease.engine.tokenizer.decode(body.tokens, skip_special_tokens=False)}
 
 
-def _add_facts(app: FastAPI, engine: Engine, tokenizer: PreTrainedTokenizerFast, metrics: Metrics) -> None:
-    def card() -> dict[str, Any]:
-        info = engine.info
+def _add_facts(app: FastAPI, models: Models, metrics: Metrics) -> None:
+    def card(name: str) -> dict[str, Any]:
+        head = {"id": name, "object": "model", "created": models.created(name), "owned_by": "glyd"}
+        served = models.loaded(name)
+        if served is None:
+            return {**head, "loaded": False}
+        info = served.engine.info
         return {
-            "id": info.name,
-            "object": "model",
-            "created": info.created,
-            "owned_by": "glyd",
+            **head,
+            "loaded": True,
+            "task": info.task,
             "max_model_len": info.context,
             "layout": info.layout,
             "weight_bytes": info.weight_nbytes,
-            "chat": bool(tokenizer.chat_template),
+            "chat": info.task == "generate" and bool(served.tokenizer.chat_template),
         }
 
     @app.get("/v1/models")
-    async def models() -> dict[str, Any]:
-        return {"object": "list", "data": [card()]}
+    async def listed() -> dict[str, Any]:
+        return {"object": "list", "data": [card(name) for name in models.names]}
 
     @app.get("/v1/models/{name:path}")
     async def model(name: str) -> dict[str, Any]:
-        if name != engine.info.name:
-            raise ApiError(404, f"the model {name[:200]!r} is not served here", param="model", code="model_not_found")
-        return card()
+        return card(models.find(name))
 
     @app.get("/", include_in_schema=False)
     async def chat_page() -> Response:

@@ -9,7 +9,7 @@ strings are the business of the layers above it. Nothing here imports torch.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -26,13 +26,11 @@ class EngineError(Exception):
 
 
 class PromptTooLongError(ValueError):
-    """A prompt leaves no room for an answer."""
+    """A prompt leaves no room for an answer, or does not fit itself where no answer is made."""
 
-    def __init__(self, n_prompt: int, context: int) -> None:
-        super().__init__(
-            f"the prompt has {n_prompt} tokens, the window of this model holds {context}, "
-            "of which one at least must be left for the answer"
-        )
+    def __init__(self, n_prompt: int, context: int, *, answered: bool = True) -> None:
+        rest = ", of which one at least must be left for the answer" if answered else ""
+        super().__init__(f"the prompt has {n_prompt} tokens, the window of this model holds {context}{rest}")
         self.n_prompt = n_prompt
         self.context = context
 
@@ -124,6 +122,8 @@ class ModelInfo:
         Seconds since 1970.
     defaults
         What the model's makers advise for fields of `Sampling`; requests override them.
+    task
+        Whether it writes text or turns texts into vectors.
     """
 
     name: str
@@ -134,6 +134,7 @@ class ModelInfo:
     weight_nbytes: int
     created: int
     defaults: dict[str, float] = field(default_factory=dict)
+    task: Literal["generate", "embed"] = "generate"
 
     def ends(self, sampling: Sampling) -> set[int]:
         """Return the tokens that end an answer made by these rules."""

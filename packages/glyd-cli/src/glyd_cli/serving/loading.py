@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ import glyd_gpu
 from glyd_cli import machine
 from glyd_cli.errors import FileError, UsageError, file_error
 from glyd_cli.report import size_text
+from glyd_cli.serving.embedding import EmbeddingEngine, Pooling, read_pooling
 from glyd_cli.serving.transformers_engine import (
     TransformersEngine,
     describe_model,
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
     from glyd_cli.report import Reporter
     from glyd_cli.serve import ServeOptions
+    from glyd_cli.serving.engine import ModelInfo
 
 _KV_SHARE = {"cpu": 0.25, "cuda": 0.8}  # of the memory that is free once the weights are there
 _CONTEXT_MAX = 32768  # unless asked for: longer windows cost memory that most chats never use
@@ -67,6 +70,10 @@ _CAUSES = (
 )
 
 
+class NoRoomError(UsageError):
+    """Memory does not hold the model now."""
+
+
 class OfflineError(Exception):
     """The hub does not answer."""
 
@@ -103,7 +110,7 @@ def load(options: ServeOptions, reporter: Reporter) -> tuple[Any, PreTrainedToke
             **hub,
         )
     except torch.OutOfMemoryError as error:
-        raise UsageError(
+        raise NoRoomError(
             f"not enough GPU memory for {options.model}: glyd fit says what fits; --device cpu needs none"
         ) from error
     except glyd.GlydError:
@@ -114,8 +121,6 @@ def load(options: ServeOptions, reporter: Reporter) -> tuple[Any, PreTrainedToke
         if os.environ.get("GLYD_DEBUG"):
             raise
         raise FileError(options.model, cause_of(error)) from error
-    if not model.can_generate():
-        raise UsageError(f"{options.model} is no model that writes text ({type(model).__name__})")
     return model, tokenizer
 
 
@@ -213,7 +218,7 @@ def check_room(options: ServeOptions, device: torch.device) -> None:
     where = "of the GPU's memory" if device.type == "cuda" else "of memory"
     if weights > free:
         cure = "glyd fit says what fits" + ("; --device cpu takes none of it" if device.type == "cuda" else "")
-        raise UsageError(
+        raise NoRoomError(
             f"{options.model} takes {size_text(weights)} {where} ({layout}), {size_text(free)} are free: {cure}"
         )
     if options.context is not None and report.kv_token_nbytes is not None:
@@ -221,7 +226,7 @@ def check_room(options: ServeOptions, device: torch.device) -> None:
         room = int((free - weights) * _KV_SHARE[device.type])
         if need > room:
             most = room // report.kv_token_nbytes
-            raise UsageError(_too_long(options.context, need, room, most))
+            raise NoRoomError(_too_long(options.context, need, room, most))
 
 
 def _longer_than_model(context: int, own: int) -> str:
@@ -282,20 +287,21 @@ def model_name(options: ServeOptions) -> str:
     return options.name or (Path(options.model).resolve().name if os.path.isdir(options.model) else options.model)
 
 
-def make_engine(options: ServeOptions, model: Any, tokenizer: PreTrainedTokenizerFast) -> TransformersEngine:
+def make_engine(
+    options: ServeOptions, model: Any, tokenizer: PreTrainedTokenizerFast
+) -> TransformersEngine | EmbeddingEngine:
     """Return an engine whose window and KV cache fit into memory.
 
     Raises
     ------
     UsageError
-        The window asked for does not fit, or the model has a smaller one.
+        The window asked for does not fit, or the model has a smaller one; or it neither writes text nor makes
+        vectors.
     """
-    name = model_name(options)
-    layouts = glyd_gpu.report(model).layouts
-    layout = max(layouts, key=layouts.__getitem__) if layouts else "bf16"
-    info = describe_model(model, name, context=options.context or _CONTEXT_MAX, layout=layout)
-    if options.context is not None and options.context > info.context:
-        raise UsageError(_longer_than_model(options.context, info.context))
+    pooling = _pooling(options, model)
+    if pooling is not None:
+        return _embedding_engine(options, model, tokenizer, pooling)
+    info = _describe(options, model)
     slots = options.slots or SLOTS
     free = free_nbytes(model.device)
     left = slots * info.context * kv_bytes_a_token(model) if free is None else free
@@ -305,7 +311,35 @@ def make_engine(options: ServeOptions, model: Any, tokenizer: PreTrainedTokenize
     if room < wanted:
         raise UsageError(_too_long(wanted, wanted * kv_bytes_a_token(model), left, room))
     if options.context is None and room < info.context:
-        info = describe_model(model, name, context=room, layout=info.layout)
+        info = replace(info, context=room)
     tokens = min(room, slots * info.context)
     sizes = {"n_slots": slots, "n_queue": options.queue, "kv_tokens": tokens}
     return TransformersEngine(model, tokenizer, info, **sizes, graphs=options.graphs)
+
+
+def _describe(options: ServeOptions, model: Any) -> ModelInfo:
+    layouts = glyd_gpu.report(model).layouts
+    layout = max(layouts, key=layouts.__getitem__) if layouts else "bf16"
+    info = describe_model(model, model_name(options), context=options.context or _CONTEXT_MAX, layout=layout)
+    if options.context is not None and options.context > info.context:
+        raise UsageError(_longer_than_model(options.context, info.context))
+    return info
+
+
+def _pooling(options: ServeOptions, model: Any) -> Pooling | None:
+    """Return how a model makes vectors; None for one that writes text."""
+    hub = {"revision": options.revision, "local_files_only": os.path.isdir(options.model)}
+    pooling = read_pooling(options.model, **hub)
+    if pooling is not None or model.can_generate():
+        return pooling
+    if hasattr(model, "pooler") or type(model) is type(model.base_model):  # an encoder without a task of its own
+        return Pooling()
+    raise UsageError(f"{options.model} neither writes text nor makes embeddings ({type(model).__name__})")
+
+
+def _embedding_engine(
+    options: ServeOptions, model: Any, tokenizer: PreTrainedTokenizerFast, pooling: Pooling
+) -> EmbeddingEngine:
+    if options.verb == "run":
+        raise UsageError(f"{options.model} makes embeddings and writes no text: serve it (/v1/embeddings)")
+    return EmbeddingEngine(model, tokenizer, _describe(options, model), pooling, n_queue=options.queue)

@@ -254,8 +254,9 @@ def describe_model(model: PreTrainedModel, name: str, *, context: int | None = N
         How its weights are held.
     """
     held = {t.data_ptr(): t.nbytes for t in itertools.chain(model.parameters(), model.buffers())}
+    generation = getattr(model, "generation_config", None)  # encoders have none
     return describe_config(
-        model.config, model.generation_config, name, context=context, layout=layout, weight_nbytes=sum(held.values())
+        model.config, generation, name, context=context, layout=layout, weight_nbytes=sum(held.values())
     )
 
 

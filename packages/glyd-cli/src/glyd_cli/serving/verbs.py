@@ -10,7 +10,7 @@ import logging
 import resource
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import transformers
 import uvicorn
@@ -18,11 +18,13 @@ import uvicorn
 from glyd_cli.errors import Exit, UsageError
 from glyd_cli.report import print_text, size_text
 from glyd_cli.serving.app import make_app
-from glyd_cli.serving.loading import SLOTS, load, make_engine
+from glyd_cli.serving.loading import SLOTS, load, make_engine, model_name
+from glyd_cli.serving.pool import Models, Served
 from glyd_cli.serving.terminal import answer_once, chat
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Callable
 
     from transformers import PreTrainedTokenizerFast
 
@@ -52,26 +54,41 @@ def serve_model(options: ServeOptions, reporter: Reporter, listener: socket.sock
         text = options.prompt if options.prompt is not None else sys.stdin.read()
         if not text.strip():
             raise UsageError("the prompt is empty")
-    engine: Engine
+    first: Served
     if options.engine == "vllm":
         from glyd_cli.serving.vllm_start import start_vllm  # noqa: PLC0415 - of this engine alone
 
         engine, tokenizer, place, slots = start_vllm(options, reporter)
+        engine.start()
+        first = Served(engine, tokenizer)
+        models = Models.of(engine, tokenizer)
     else:
-        model, tokenizer = load(options, reporter)
-        engine, place, slots = make_engine(options, model, tokenizer), str(model.device), options.slots or SLOTS
-    engine.start()
-    info = engine.info
+        loaders = _loaders(options, reporter)
+        name, load_first = loaders[0]
+        first = load_first()
+        place, slots = first.place, options.slots or SLOTS
+        models = Models(
+            [
+                (name, load_first if options.verb == "serve" else None, first),
+                *((other, later, None) for other, later in loaders[1:]),
+            ],
+            idle_s=options.idle_unload,
+            n_waiting=options.queue,
+            say=lambda text: reporter.say(f"glyd: {text}"),
+        )
+    info = first.engine.info
     reporter.stop()
     facts = (
         f"{info.name}: {info.layout} weights {size_text(info.weight_nbytes)}, window {info.context} tokens, "
         f"{slots} at once, on {place}, ready in {time.monotonic() - start:.1f} s"
     )
+    if len(models.names) > 1:
+        facts += f"\nalso, loaded when asked for: {', '.join(models.names[1:])}"
     try:
         if text is not None or listener is None:
-            return asyncio.run(answer_once(engine, tokenizer, options, text or ""))
+            return asyncio.run(answer_once(cast("Engine", first.engine), first.tokenizer, options, text or ""))
         any_host = listener.getsockname()[0] not in {"127.0.0.1", "::1"}
-        app = make_app(engine, tokenizer, hosts=options.allow_host, any_host=any_host, api_key=key)
+        app = make_app(models, hosts=options.allow_host, any_host=any_host, api_key=key)
         config = uvicorn.Config(
             app,
             log_level="warning",
@@ -87,11 +104,38 @@ def serve_model(options: ServeOptions, reporter: Reporter, listener: socket.sock
         if options.verb == "serve":
             server.run(sockets=[listener])
             return Exit.OK
-        return asyncio.run(_serve_and_chat(server, listener, engine, tokenizer, options))
+        return asyncio.run(_serve_and_chat(server, listener, cast("Engine", first.engine), first.tokenizer, options))
     finally:
-        engine.stop()
+        models.stop()
         if listener is not None:
             listener.close()
+
+
+def _loaders(options: ServeOptions, reporter: Reporter) -> list[tuple[str, Callable[[], Served]]]:
+    """Return the models' names and how to load each.
+
+    Raises
+    ------
+    UsageError
+        Two have the same name.
+    """
+
+    def loader(one: ServeOptions) -> Callable[[], Served]:
+        def load_one() -> Served:
+            model, tokenizer = load(one, reporter)
+            engine = make_engine(one, model, tokenizer)
+            engine.start()
+            return Served(engine, tokenizer, str(model.device))
+
+        return load_one
+
+    found: dict[str, ServeOptions] = {}
+    for one in options.each():
+        name = model_name(one)
+        if name in found:
+            raise UsageError(f"{found[name].model} and {one.model} would both be called {name!r} in the API")
+        found[name] = one
+    return [(name, loader(one)) for name, one in found.items()]
 
 
 def _allow_connections() -> int:

@@ -295,6 +295,7 @@ async function ask(text) {
     const box = el("div", { class: "turn" }, el("div", { class: "error", role: "alert" }, error, " ", retry));
     $("log").append(box);
   }
+  if (!error && state.model && !state.model.loaded) await loadModel(); // its window is known now
   if (usage && state.model) $("tokens").textContent = `${usage.total_tokens.toLocaleString()} of ${state.model.max_model_len.toLocaleString()} tokens`;
   if (usage && first) $("speed").textContent = `${(usage.completion_tokens / ((performance.now() - first) / 1000)).toFixed(1)} tokens/s · first after ${((first - start) / 1000).toFixed(2)} s`;
   $("live").textContent = error || (abort.signal.aborted ? "Stopped" : "Answer complete");
@@ -362,15 +363,33 @@ function setTheme(theme) {
   if (theme) document.documentElement.dataset.theme = theme; else delete document.documentElement.dataset.theme;
 }
 
+function describe(model) {
+  if (!model.loaded) return "loads with the next message";
+  const bytes = model.weight_bytes;
+  return `${model.layout}, ${bytes < 1e9 ? `${(bytes / 1e6).toPrecision(3)} MB` : `${(bytes / 1e9).toPrecision(3)} GB`}`;
+}
+
+function modelChoice(models) {
+  const choice = el("select", { "aria-label": "Model" }, ...models.map((m) => el("option", { value: m.id }, m.id)));
+  choice.value = state.model.id;
+  choice.addEventListener("change", () => {
+    state.model = models.find((m) => m.id === choice.value);
+    store.set("glyd.model", choice.value);
+    loadModel();
+  });
+  return choice;
+}
+
 async function loadModel() {
   try {
     const response = await fetch("/v1/models", { headers: headers() });
     if (response.status === 401) { $("model").textContent = "API key needed"; showSettings(); return; }
-    state.model = (await response.json()).data[0];
-    const bytes = state.model.weight_bytes;
-    const size = bytes < 1e9 ? `${(bytes / 1e6).toPrecision(3)} MB` : `${(bytes / 1e9).toPrecision(3)} GB`;
-    const small = el("small", {}, `${state.model.layout}, ${size}`);
-    $("model").replaceChildren(state.model.id, small);
+    const models = (await response.json()).data.filter((m) => m.task !== "embed");
+    const wanted = state.model?.id ?? store.get("glyd.model");
+    state.model = models.find((m) => m.id === wanted) ?? models[0];
+    if (!state.model) { $("model").textContent = "no model here writes text"; return; }
+    const small = el("small", {}, describe(state.model));
+    $("model").replaceChildren(models.length > 1 ? modelChoice(models) : state.model.id, small);
   } catch { $("model").textContent = "not connected"; }
 }
 
