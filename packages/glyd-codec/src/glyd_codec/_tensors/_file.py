@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The glyd authors
 # SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
-"""`open_tensors`: single tensors, and rows of them, of a safetensors or GGUF file in frames."""
+"""`open_tensors`: single tensors, and rows of them, of a safetensors, GGUF or PyTorch file in frames."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ import operator
 from typing import TYPE_CHECKING
 
 from glyd_codec._base import native_base
-from glyd_codec._errors import ParameterError, TruncatedError
+from glyd_codec._errors import FormatError, ParameterError, TruncatedError
 from glyd_codec._models._safetensors import BITS, Tensor, header_length, parse
 from glyd_codec._native import lib
 from glyd_codec._reader import RawReader
 from glyd_codec._source import FileSource, is_path
-from glyd_codec._tensors._frameworks import framework_name, make_tensor
+from glyd_codec._tensors._frameworks import framework_name, make_strided, make_tensor
 from glyd_codec._tensors._gguf import MAGIC, UNKNOWN, parse_gguf
+from glyd_codec._tensors._torch import MAGIC as ZIP_MAGIC
+from glyd_codec._tensors._torch import OLD_MAGIC, TorchHeader
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -121,7 +123,7 @@ class TensorSlice:
 
 
 class TensorFile:
-    """Tensors of a safetensors or GGUF file, in frames or plain, each read when asked for.
+    """Tensors of a safetensors, GGUF or PyTorch file, in frames or plain, each read when asked for.
 
     Has the shape of what `safetensors.safe_open` returns. Made by `open_tensors`. Threads
     may share it: reads run one at a time.
@@ -137,15 +139,23 @@ class TensorFile:
         self._device = device
         self._name = name
         self._reader = reader
-        first = self._read(0, min(8, reader.nbytes))
+        first = self._read(0, min(len(OLD_MAGIC), reader.nbytes))
+        if first == OLD_MAGIC:
+            raise FormatError(f"{name}: torch.save wrote this before its version 1.6: load and save it again")
         self._types: dict[str, str] = {}  # of tensors in block formats
-        self._metadata: dict[str, str] | None
-        if first[:4] == MAGIC:
+        self._strides: dict[str, tuple[int, ...]] = {}  # of tensors whose elements do not lie in order
+        self._metadata: dict[str, str] | None = None
+        self._data_start: int | None = None
+        tensors: tuple[Tensor, ...]
+        if first[:4] == ZIP_MAGIC:
+            self._torch = TorchHeader(self._read, reader.nbytes, name)
+            tensors, self._types, self._strides = self._torch.tensors, self._torch.types, self._torch.strided
+        elif first[:4] == MAGIC:
             gguf = parse_gguf(self._read, reader.nbytes, name)
             self._data_start, tensors = gguf.data_start, gguf.tensors
             self._types, self._metadata = gguf.types, gguf.metadata
         else:
-            raw = self._read(0, 8 + header_length(first, reader.nbytes, name))
+            raw = self._read(0, 8 + header_length(first[:8], reader.nbytes, name))
             header = parse(raw, reader.nbytes - len(raw), name)
             self._data_start, tensors, self._metadata = len(raw), header.tensors, header.metadata
         self._tensors = {tensor.name: tensor for tensor in tensors}
@@ -159,7 +169,7 @@ class TensorFile:
         return list(self._tensors)
 
     def metadata(self) -> dict[str, str] | None:
-        """Return the texts that the file carries, or None; of GGUF its values, as texts, without arrays."""
+        """Return the texts that the file carries, or None; of GGUF its values, as texts, without arrays; of PyTorch None."""
         return None if self._metadata is None else dict(self._metadata)
 
     def get_tensor(self, name: str) -> Any:
@@ -191,9 +201,9 @@ class TensorFile:
     def _read_part(self, tensor: Tensor, first: int, shape: tuple[int, ...]) -> Any:
         """Read elements of a tensor, from one on, as a tensor of this shape."""
         if tensor.dtype == UNKNOWN:
-            raise ParameterError(
-                f"tensor {tensor.name!r}: {self._types[tensor.name]} of GGUF is unknown to this version"
-            )
+            raise ParameterError(f"tensor {tensor.name!r}: {self._types[tensor.name]} is unknown to this version")
+        if tensor.name in self._strides:
+            return self._read_strided(tensor, first, shape)
         if first == 0 and shape == tensor.shape:
             begin, size = tensor.begin, tensor.nbytes
         elif tensor.dtype in BITS:
@@ -202,8 +212,19 @@ class TensorFile:
         else:
             raise ParameterError(f"tensor {tensor.name!r}: elements of {tensor.dtype} have no known size")
         data = bytearray(size)
-        self._fill(self._data_start + begin, data)
+        if size:
+            self._fill(self._start_of(tensor) + begin, data)
         return make_tensor(data, tensor.dtype, shape, tensor.name, self.framework, self._device)
+
+    def _read_strided(self, tensor: Tensor, first: int, shape: tuple[int, ...]) -> Any:
+        data = bytearray(tensor.nbytes)
+        self._fill(self._start_of(tensor) + tensor.begin, data)
+        flat = make_tensor(data, tensor.dtype, (-1,), tensor.name, self.framework, self._device)
+        whole = make_strided(flat, tensor.shape, self._strides[tensor.name], tensor.name, self.framework)
+        return whole if shape == tensor.shape else whole.reshape(-1)[first : first + math.prod(shape)].reshape(shape)
+
+    def _start_of(self, tensor: Tensor) -> int:
+        return self._torch.start_of(tensor) if self._data_start is None else self._data_start
 
     def close(self) -> None:
         """Close the file, if it was opened here."""
@@ -246,13 +267,13 @@ def open_tensors(
     threads: int = 0,
     limits: Limits | None = None,
 ) -> TensorFile:
-    """Open the tensors of a safetensors or GGUF file without reading them.
+    """Open the tensors of a safetensors, GGUF or PyTorch file without reading them.
 
     Parameters
     ----------
     file
-        Path, or binary file object that can seek: frames whose content is a safetensors
-        or GGUF file, or such a file as it is.
+        Path, or binary file object that can seek: frames whose content is a safetensors or
+        GGUF file or a zip of `torch.save`, or such a file as it is.
     framework
         What tensors become: "numpy" ("np"), "torch" ("pt") or "bytes".
     device
@@ -272,7 +293,7 @@ def open_tensors(
     Raises
     ------
     FormatError
-        The content is neither, or frames are damaged.
+        The content is none of these, or frames are damaged.
     ParameterError
         For an unknown framework.
     OSError, TypeError
@@ -283,7 +304,9 @@ def open_tensors(
     Reads the index of the frames and the header. A tensor then takes the segments it lies
     in, and no others; up to 64 MiB of content that was decoded last are kept. Tensors of
     GGUF in a block format such as Q8_0 are bytes (uint8), their last dimension the blocks
-    of a row; shapes are those of numpy, the reverse of what GGUF writes.
+    of a row; shapes are those of numpy, the reverse of what GGUF writes. The pickle of a
+    PyTorch file is read without running anything of it: tensors have the keys that lead to
+    them as names, with dots between them; what else there is, is left out.
     """
     framework = framework_name(framework)
     if is_path(file):
@@ -312,7 +335,7 @@ def load_file(
     threads: int = 0,
     limits: Limits | None = None,
 ) -> dict[str, Any]:
-    """Read all tensors of a safetensors or GGUF file, in frames or plain.
+    """Read all tensors of a safetensors, GGUF or PyTorch file, in frames or plain.
 
     Parameters
     ----------

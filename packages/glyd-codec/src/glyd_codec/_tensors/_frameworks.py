@@ -81,6 +81,23 @@ def make_tensor(data: bytearray, code: str, shape: tuple[int, ...], name: str, f
     return torch.frombuffer(data, dtype=dtype).reshape(shape).to(device)
 
 
+def make_strided(flat: Any, shape: tuple[int, ...], strides: tuple[int, ...], name: str, framework: str) -> Any:
+    """Return a tensor, in order, whose elements lie in a flat one at strides.
+
+    Raises
+    ------
+    ParameterError
+        For framework "bytes".
+    """
+    if framework == "bytes":
+        raise ParameterError(f"tensor {name!r} is stored with strides: framework='bytes' would not give its elements")
+    if framework == "numpy":
+        numpy = importlib.import_module("numpy")
+        nbytes = [stride * flat.itemsize for stride in strides]
+        return numpy.ascontiguousarray(numpy.lib.stride_tricks.as_strided(flat, shape, nbytes))
+    return flat.as_strided(shape, strides).contiguous()
+
+
 def describe_tensor(value: Any, name: str) -> tuple[str, tuple[int, ...]]:
     """Return type code and shape of a numpy array or torch tensor.
 
