@@ -37,7 +37,7 @@ static void write_page(const uint8_t *data, size_t size) {
     memcpy(v + i, data + 2 * (i % (size / 2)), 2);
     /* files are noise, which does not pay: most modes bring exponents together, as heads have them */
     if (mode < 192 && i % 61 != 0) v[i] = (uint16_t)((v[i] & 0x80FF) | (mode & 0x7E) << 7);
-    if (mode < 96) v[i] = (uint16_t)(v[i] - ((unsigned)__builtin_ctz(i / channels | 1u << 5) << 7));
+    if (mode < 96) v[i] = (uint16_t)(v[i] - ((unsigned)__builtin_ctz((uint32_t)(i / channels) | 1u << 5) << 7));
   }
   size_t len[2] = {0, 0};
   for (int cpu = 0; cpu < 2; cpu++)
