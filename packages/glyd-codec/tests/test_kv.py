@@ -113,6 +113,20 @@ def test_many_pages_on_threads():
     assert out == content + bytes(5)
 
 
+def test_pages_by_their_places():
+    rng = random.Random(8)
+    each = [values(rng, 32) for _ in range(3)]
+    pages = glyd.pack_kv_pages(b"".join(each), 32)
+    sizes = [page.nbytes for page in glyd.read_kv_pages(pages)]
+    places = [0, sizes[0], sizes[0] + sizes[1]]
+    wanted = [2, 0, 2, 1]
+    found = glyd.unpack_kv_pages(pages, 32, places=[places[i] for i in wanted])
+    assert found == b"".join(each[i] for i in wanted)
+    for place in (-1, len(pages) + 1, 1, len(pages)):
+        with pytest.raises((glyd.ParameterError, glyd.FormatError)):
+            glyd.unpack_kv_pages(pages, 32, places=[place])
+
+
 def test_bits_of_a_value():
     page = glyd.pack_kv_pages(values(random.Random(1), 128, spread=1), 128)
     assert 8 * len(page) / (128 * 128) < 10.85

@@ -15,6 +15,7 @@ from glyd_codec._params import check_threads, usable_cpus
 from glyd_codec._weights import check_status, on_threads
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from _typeshed import ReadableBuffer, WriteableBuffer
@@ -132,6 +133,8 @@ def _read_info(src: Any, at: int) -> Any:
     """Return the checked ``glyd_kv_info *`` of the page at a place."""
     info = ffi.new("glyd_kv_info *")
     left = len(src) - at
+    if at < 0 or left < 0:
+        raise ParameterError(f"no page starts at byte {at} of {len(src)}", found=at)
     status = lib.glyd_kv_read_info(src + at, left, info)
     if status == lib.GLYD_E_TRUNCATED:
         expected = int(info.size) or int(lib.GLYD_KV_HEADER)
@@ -188,7 +191,12 @@ def _walk(src: Any) -> list[tuple[int, Any]]:
 
 
 def unpack_kv_pages(
-    pages: ReadableBuffer, channels: int, *, out: WriteableBuffer | None = None, threads: int = 1
+    pages: ReadableBuffer,
+    channels: int,
+    *,
+    places: Sequence[int] | None = None,
+    out: WriteableBuffer | None = None,
+    threads: int = 1,
 ) -> bytearray | int:
     """Return the keys or values of pages, bit for bit as they were.
 
@@ -198,6 +206,8 @@ def unpack_kv_pages(
         Pages of one head size, one behind the other; they must not change during the call.
     channels
         Of a head.
+    places
+        Where the pages start that are wanted, in bytes from the start of the buffer; None: all, in order.
     out
         Writable C-contiguous buffer with room for bf16 [pages, 128, channels], apart from the pages; None: a new
         bytearray.
@@ -223,7 +233,7 @@ def unpack_kv_pages(
     workers = check_threads(threads) or usable_cpus()
     src = borrow(pages)
     try:
-        found = _walk(src)
+        found = _walk(src) if places is None else [(at, _read_info(src, at)) for at in places]
         for at, info in found:
             if info.channels != channels:
                 raise CorruptDataError(

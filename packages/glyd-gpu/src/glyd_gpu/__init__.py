@@ -9,9 +9,12 @@ load packed models: `from_pretrained`, or transformers' own.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import glyd_gpu_auto
 from glyd_gpu import _backend_cuda as _backend_cuda
 from glyd_gpu import _backend_reference as _backend_reference
+from glyd_gpu import _kv_ops as _kv_ops
 from glyd_gpu._errors import (
     CudaError,
     GpuError,
@@ -29,6 +32,9 @@ from glyd_gpu._verify import verify_packs
 from glyd_gpu._version import __version__
 from glyd_gpu.modules import set_exact
 
+if TYPE_CHECKING:
+    from glyd_gpu.kv_cache import GlydKVCache
+
 __all__ = [
     "EXACT",
     "FAST",
@@ -36,6 +42,7 @@ __all__ = [
     "LAYOUTS",
     "MODES",
     "CudaError",
+    "GlydKVCache",
     "GpuError",
     "KernelsUnavailableError",
     "PackedMeta",
@@ -55,5 +62,14 @@ __all__ = [
     "slice_rows",
     "verify_packs",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "GlydKVCache":  # imports transformers, which takes seconds
+        from glyd_gpu.kv_cache import GlydKVCache  # noqa: PLC0415
+
+        return GlydKVCache
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 glyd_gpu_auto.install()

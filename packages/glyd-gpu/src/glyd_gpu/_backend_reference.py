@@ -23,7 +23,7 @@ from glyd_gpu._ops import check_embedding, check_experts, check_linear, check_pa
 _NAMES: dict[int, Literal["tiered", "mma12"]] = {1: "mma12", 2: "tiered"}
 
 
-def _bytes_of(tensor: torch.Tensor) -> memoryview:
+def bytes_of(tensor: torch.Tensor) -> memoryview:
     """Return the memory of a contiguous CPU tensor; the tensor must outlive it."""
     nbytes = tensor.numel() * tensor.element_size()
     if not nbytes:
@@ -35,7 +35,7 @@ def _bytes_of(tensor: torch.Tensor) -> memoryview:
 def _checked(pack: torch.Tensor, meta: Sequence[int]) -> tuple[memoryview, PackedMeta]:
     """Return the bytes of a pack whose header says what meta says."""
     expected = PackedMeta.from_list(meta)
-    data = _bytes_of(pack)
+    data = bytes_of(pack)
     found = PackedMeta.from_bytes(data)
     if found != expected:
         raise CorruptDataError(f"the pack is {found}, meta says {expected}")
@@ -45,7 +45,7 @@ def _checked(pack: torch.Tensor, meta: Sequence[int]) -> tuple[memoryview, Packe
 def _unpack_rows(data: memoryview, meta: PackedMeta, first_row: int, n_rows: int) -> torch.Tensor:
     out = torch.empty((n_rows, meta.cols), dtype=torch.bfloat16)
     threads = torch.get_num_threads() if n_rows > BLOCK_ROWS else 1
-    glyd_codec.unpack_weights(data, first_row=first_row, n_rows=n_rows, out=_bytes_of(out), threads=threads)
+    glyd_codec.unpack_weights(data, first_row=first_row, n_rows=n_rows, out=bytes_of(out), threads=threads)
     return out
 
 
@@ -130,9 +130,7 @@ def pack(weight: torch.Tensor, layout: int) -> torch.Tensor:
     if not weight.numel():
         return torch.empty(0, dtype=torch.uint8)
     source = weight.detach().contiguous()
-    data = glyd_codec.pack_weights(
-        _bytes_of(source), rows, cols, layout=_NAMES[layout], threads=torch.get_num_threads()
-    )
+    data = glyd_codec.pack_weights(bytes_of(source), rows, cols, layout=_NAMES[layout], threads=torch.get_num_threads())
     if data is None:
         return torch.empty(0, dtype=torch.uint8)
     return torch.frombuffer(bytearray(data), dtype=torch.uint8)

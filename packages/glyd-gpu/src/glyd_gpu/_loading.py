@@ -39,7 +39,7 @@ def from_pretrained(
     merge: bool = True,
     compile: bool = True,  # noqa: A002 - what it does
     verify: bool = False,
-    kv_cache: Literal["plain"] = "plain",
+    kv_cache: Literal["plain", "packed"] = "plain",
     **hf: Any,
 ) -> Any:
     """Load a model with its weights packed, from a packed directory or a bf16 checkpoint.
@@ -65,7 +65,8 @@ def from_pretrained(
     verify
         Check every byte of a packed directory first.
     kv_cache
-        "plain".
+        "packed": ``generate`` keeps keys and values packed, a third smaller and bit for bit (`GlydKVCache`). On the
+        CPU only, and slower there; not together with a static cache, so ``compile`` counts as False.
     **hf
         For transformers' ``from_pretrained``.
 
@@ -89,8 +90,8 @@ def from_pretrained(
     from glyd_gpu.integrations.transformers import GlydConfig  # noqa: PLC0415
 
     path = os.fspath(name_or_path)
-    if kv_cache != "plain":
-        raise ParameterError(f"kv_cache must be 'plain', not {kv_cache!r}: packed caches are not there yet")
+    if kv_cache not in {"plain", "packed"}:
+        raise ParameterError(f"kv_cache must be 'plain' or 'packed', not {kv_cache!r}")
     if layout != "auto" and layout not in LAYOUTS:
         raise ParameterError(f"layout must be one of auto, {', '.join(LAYOUTS)}; not {layout!r}")
     if device is not None and "device_map" in hf:
@@ -105,6 +106,10 @@ def from_pretrained(
     if verify:
         _verify(path, packed=found is not None)
     target = _device(device)
+    if kv_cache == "packed":
+        from glyd_gpu.kv_cache import check_device, install  # noqa: PLC0415
+
+        check_device(target)
     wanted = hf.get("dtype", hf.get("torch_dtype"))
     if found is None and not isinstance(wanted, dict) and wanted not in (None, "auto", "bfloat16", torch.bfloat16):
         raise ParameterError(f"packed weights are bf16 and cannot be loaded as {wanted}: leave dtype out")
@@ -125,7 +130,9 @@ def from_pretrained(
     if merge and not exact and {p.device.type for p in model.parameters()} <= MERGED_DEVICES:
         merge_modules(model)
         join_experts(model)
-    if compile and os.environ.get("GLYD_COMPILE") != "0" and _is_cuda(model) and model.can_generate():
+    if kv_cache == "packed":
+        install(model)
+    elif compile and os.environ.get("GLYD_COMPILE") != "0" and _is_cuda(model) and model.can_generate():
         if _torch_version() < COMPILED:
             _captured.install(model)
         else:

@@ -102,8 +102,8 @@ def test_fp8_weights(checkpoint, tmp_path):
 
 def test_arguments(checkpoint):
     made = checkpoint("llama")
-    with pytest.raises(glyd.ParameterError, match="kv_cache must be 'plain', not 'packed'"):
-        glyd_gpu.from_pretrained(made.packed, kv_cache="packed")
+    with pytest.raises(glyd.ParameterError, match="kv_cache must be 'plain' or 'packed', not 'tight'"):
+        glyd_gpu.from_pretrained(made.packed, kv_cache="tight")
     with pytest.raises(glyd.ParameterError, match="layout must be one of auto, mma12, tiered; not 'int4'"):
         glyd_gpu.from_pretrained(made.packed, layout="int4")
     with pytest.raises(glyd.ParameterError, match="packed as tiered"):

@@ -1,0 +1,93 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""Operators of pages of keys and values: schemas, what every backend checks, and the CPU's by the codec."""
+
+from __future__ import annotations
+
+import itertools
+
+import torch
+
+import glyd_codec
+from glyd_gpu._backend_reference import bytes_of
+from glyd_gpu._errors import ShapeError
+from glyd_gpu._ops import library
+
+TOKENS = glyd_codec.KV_TOKENS
+
+library.define("kv_pack(Tensor x) -> (Tensor, Tensor)", tags=(torch.Tag.pt2_compliant_tag,))
+library.define("kv_unpack(Tensor pages, Tensor places, int channels) -> Tensor", tags=(torch.Tag.pt2_compliant_tag,))
+
+
+def check_values(x: torch.Tensor) -> None:
+    """Check type and shape of what is packed.
+
+    Raises
+    ------
+    ShapeError
+        It is not bf16 [pages, 128, channels].
+    ParameterError
+        There are no pages for so many channels.
+    """
+    if x.dtype != torch.bfloat16 or x.dim() != 3 or x.shape[1] != TOKENS:
+        raise ShapeError(f"pages are made of bf16 [pages, {TOKENS}, channels], not {tuple(x.shape)} of {x.dtype}")
+    glyd_codec.kv_page_bound(x.shape[2])
+
+
+def check_pages(pages: torch.Tensor, places: torch.Tensor, channels: int) -> None:
+    """Check types and ranks of pages and of where they start.
+
+    Raises
+    ------
+    ShapeError
+        With what was expected and found.
+    ParameterError
+        There are no pages for so many channels.
+    """
+    if pages.dtype != torch.uint8 or pages.dim() != 1 or not pages.is_contiguous():
+        raise ShapeError(
+            f"pages are a contiguous one-dimensional tensor of torch.uint8, not {pages.dim()}-dimensional "
+            f"of {pages.dtype}"
+        )
+    if places.dtype != torch.int64 or places.dim() != 1:
+        raise ShapeError(f"places are one-dimensional of torch.int64, not {tuple(places.shape)} of {places.dtype}")
+    glyd_codec.kv_page_bound(channels)
+
+
+def kv_pack(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the pages of keys or values [pages, 128, channels], and where each starts (int64, and the end)."""
+    check_values(x)
+    source = x.detach().contiguous()
+    threads = torch.get_num_threads()
+    data = glyd_codec.pack_kv_pages(bytes_of(source), x.shape[2], threads=threads) if x.numel() else b""
+    sizes = [page.nbytes for page in glyd_codec.read_kv_pages(data)]
+    pages = torch.frombuffer(bytearray(data), dtype=torch.uint8) if data else torch.empty(0, dtype=torch.uint8)
+    return pages, torch.tensor([0, *itertools.accumulate(sizes)], dtype=torch.int64)
+
+
+def kv_unpack(pages: torch.Tensor, places: torch.Tensor, channels: int) -> torch.Tensor:
+    """Return the values [places, 128, channels] of the pages that start at places."""
+    check_pages(pages, places, channels)
+    out = torch.empty((places.numel(), TOKENS, channels), dtype=torch.bfloat16)
+    if out.numel():
+        threads = torch.get_num_threads()
+        wanted = places.tolist()
+        glyd_codec.unpack_kv_pages(bytes_of(pages), channels, places=wanted, out=bytes_of(out), threads=threads)
+    return out
+
+
+def _fake_kv_pack(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    check_values(x)
+    nbytes = torch.library.get_ctx().new_dynamic_size()
+    return x.new_empty((nbytes,), dtype=torch.uint8), torch.empty((x.shape[0] + 1,), dtype=torch.int64)
+
+
+def _fake_kv_unpack(pages: torch.Tensor, places: torch.Tensor, channels: int) -> torch.Tensor:
+    check_pages(pages, places, channels)
+    return pages.new_empty((places.shape[0], TOKENS, channels), dtype=torch.bfloat16)
+
+
+torch.library.register_fake("glyd::kv_pack", _fake_kv_pack, lib=library)
+torch.library.register_fake("glyd::kv_unpack", _fake_kv_unpack, lib=library)
+library.impl("kv_pack", kv_pack, "CPU")
+library.impl("kv_unpack", kv_unpack, "CPU")

@@ -1,0 +1,180 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""Keys or values of one layer: full pages packed, the newest tokens plain.
+
+Pages lie in *chunks*, one for each time that pages were made. A table says for
+every sequence, head and 128 tokens in which chunk the page is and where. So
+sequences share pages (beams, prefixes), and reordering moves numbers only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+
+from glyd_gpu._kv_ops import TOKENS
+
+_SHIFT = 40  # a table entry is chunk << 40 | place in it
+_MASK = (1 << _SHIFT) - 1
+
+
+@dataclass
+class PagedTensor:
+    """Keys or values [sequences, heads, tokens, channels] of a layer.
+
+    Attributes
+    ----------
+    tail
+        The newest tokens, plain: [sequences, heads, fewer than 128, channels].
+    table
+        int64 [sequences, heads, pages], on the CPU.
+    chunks
+        Pages by the number of their chunk.
+    """
+
+    tail: torch.Tensor
+    table: torch.Tensor = field(default_factory=lambda: torch.empty((0, 0, 0), dtype=torch.int64))
+    chunks: dict[int, torch.Tensor] = field(default_factory=dict)
+    next_chunk: int = 0
+
+    @classmethod
+    def empty(cls, like: torch.Tensor) -> PagedTensor:
+        """Return one without tokens, for keys or values of this shape."""
+        batch, heads, _, channels = like.shape
+        tail = like.new_empty((batch, heads, 0, channels))
+        return cls(tail, torch.empty((batch, heads, 0), dtype=torch.int64))
+
+    @property
+    def n_pages(self) -> int:
+        """Pages of each sequence and head."""
+        return int(self.table.shape[2])
+
+    @property
+    def n_tokens(self) -> int:
+        """Tokens of each sequence."""
+        return self.n_pages * TOKENS + int(self.tail.shape[2])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are held."""
+        held = sum(chunk.numel() for chunk in self.chunks.values())
+        return int(held + self.tail.numel() * self.tail.element_size())
+
+    def append(self, new: torch.Tensor) -> None:
+        """Add tokens; whole pages of the newest ones are packed."""
+        tail = torch.cat([self.tail, new], dim=2) if self.tail.shape[2] else new
+        n = tail.shape[2] // TOKENS
+        if n:
+            batch, heads, _, channels = tail.shape
+            whole = tail[:, :, : n * TOKENS].reshape(batch * heads * n, TOKENS, channels)
+            pages, places = torch.ops.glyd.kv_pack(whole)
+            entries = places[:-1].cpu() | self.next_chunk << _SHIFT
+            self.table = torch.cat([self.table, entries.view(batch, heads, n)], dim=2)
+            self.chunks[self.next_chunk] = pages
+            self.next_chunk += 1
+            tail = tail[:, :, n * TOKENS :]
+        self.tail = (
+            tail.clone() if n or tail is new else tail
+        )  # a view would keep the whole prompt, or what the caller has
+
+    def pages(self, entries: torch.Tensor) -> torch.Tensor:
+        """Return the values [entries, 128, channels] of table entries."""
+        channels = self.tail.shape[3]
+        number, places = entries >> _SHIFT, entries & _MASK
+        held = torch.unique(number).tolist()
+        if len(held) == 1:
+            one: torch.Tensor = torch.ops.glyd.kv_unpack(self.chunks[held[0]], places, channels)
+            return one
+        out = self.tail.new_empty((entries.numel(), TOKENS, channels))
+        for chunk in held:
+            mine = number == chunk
+            out[mine.to(out.device)] = torch.ops.glyd.kv_unpack(self.chunks[chunk], places[mine], channels)
+        return out
+
+    def full(self, n: int | None = None) -> torch.Tensor:
+        """Return the last n tokens, or all, as a tensor of its own."""
+        n = self.n_tokens if n is None else n
+        batch, heads, kept, channels = self.tail.shape
+        first = max(self.n_tokens - n, 0)
+        page = first // TOKENS
+        if page >= self.n_pages:
+            return self.tail[:, :, kept - n :].clone() if n < kept else self.tail.clone()
+        entries = self.table[:, :, page:]
+        decoded = self.pages(entries.reshape(-1)).view(batch, heads, entries.shape[2] * TOKENS, channels)
+        return torch.cat([decoded[:, :, first - page * TOKENS :], self.tail], dim=2)
+
+    def crop(self, n: int) -> None:
+        """Remove the last n tokens, or all when there are not so many."""
+        keep = max(self.n_tokens - n, 0)
+        pages, rest = divmod(keep, TOKENS)
+        if pages >= self.n_pages:
+            self.tail = self.tail[:, :, : keep - self.n_pages * TOKENS]
+            return
+        batch, heads, _, channels = self.tail.shape
+        last = self.table[:, :, pages].reshape(-1)
+        self.tail = self.pages(last).view(batch, heads, TOKENS, channels)[:, :, :rest].clone()
+        self.table = self.table[:, :, :pages]
+        self._forget()
+
+    def drop_pages(self, n: int) -> None:
+        """Remove the oldest n pages."""
+        if n:
+            self.table = self.table[:, :, n:]
+            self._forget()
+
+    def select(self, sequences: torch.Tensor) -> None:
+        """Keep these sequences, in this order; one may be there several times, and then shares its pages."""
+        self.tail = self.tail.index_select(0, sequences.to(self.tail.device))
+        self.table = self.table.index_select(0, sequences.to("cpu"))
+        self._forget()
+
+    def to(self, device: torch.device | str, *, non_blocking: bool = False) -> None:
+        """Move everything to a device, packed as it is."""
+        self.tail = self.tail.to(device, non_blocking=non_blocking)
+        self.chunks = {number: chunk.to(device, non_blocking=non_blocking) for number, chunk in self.chunks.items()}
+
+    def gather(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the pages that the table names, each once, and the table [sequences, heads, pages] of their numbers."""
+        entries, numbers = torch.unique(self.table, return_inverse=True)
+        pieces = []
+        for entry in entries.tolist():
+            chunk, place = self.chunks[entry >> _SHIFT], entry & _MASK
+            pieces.append(chunk[place : place + page_nbytes(chunk, place)])
+        pages = torch.cat(pieces) if pieces else torch.empty(0, dtype=torch.uint8, device=self.tail.device)
+        return pages, numbers
+
+    @classmethod
+    def gathered(
+        cls, tail: torch.Tensor, pages: torch.Tensor, places: torch.Tensor, numbers: torch.Tensor
+    ) -> PagedTensor:
+        """Return what `gather` took apart; places: where each page starts."""
+        held = {0: pages} if pages.numel() else {}
+        return cls(tail, places[numbers], held, 1)
+
+    def _forget(self) -> None:
+        """Let go of chunks that no entry names, and copy what is left of those that are mostly unused."""
+        used = torch.unique(self.table)
+        numbers = torch.unique(used >> _SHIFT).tolist()
+        self.chunks = {number: self.chunks[number] for number in numbers}
+        for number in numbers:
+            chunk = self.chunks[number]
+            places = (used[used >> _SHIFT == number] & _MASK).tolist()
+            sizes = [page_nbytes(chunk, place) for place in places]
+            if 2 * sum(sizes) > chunk.numel():
+                continue
+            moved = torch.cat([chunk[p : p + n] for p, n in zip(places, sizes, strict=True)])
+            at = 0
+            table = self.table.clone()
+            for place, size in zip(places, sizes, strict=True):
+                table[self.table == (number << _SHIFT | place)] = self.next_chunk << _SHIFT | at
+                at += size
+            self.table = table
+            del self.chunks[number]
+            self.chunks[self.next_chunk] = moved
+            self.next_chunk += 1
+
+
+def page_nbytes(chunk: torch.Tensor, place: int) -> int:
+    """Return the bytes of the page at a place: the u32 at byte 8 of its header."""
+    return int.from_bytes(chunk[place + 8 : place + 12].cpu().numpy().tobytes(), "little")

@@ -1,0 +1,378 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""A cache of transformers with its full pages packed: every key and value is there, bit for bit.
+
+Attention gets the keys and values decoded, and so gives the bits that it gives
+with a plain cache.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer
+
+import glyd_codec
+from glyd_gpu._errors import ParameterError, ShapeError, UnsupportedDeviceError
+from glyd_gpu._kv_ops import TOKENS
+from glyd_gpu._kv_store import PagedTensor
+
+LEAST_WINDOW = 512  # tokens: shorter windows are a few pages at most, and stay plain
+VARIABLE = "GLYD_KV_CUDA"  # set to 1: use the kernels for pages, which no GPU has run yet
+
+
+def check_device(device: torch.device) -> None:
+    """Refuse devices that packed caches do not run on.
+
+    Raises
+    ------
+    UnsupportedDeviceError
+        With what to do.
+    """
+    if device.type != "cpu" and not (device.type == "cuda" and os.environ.get(VARIABLE) == "1"):
+        raise UnsupportedDeviceError(
+            f"packed caches run on the CPU; their kernels have not been run on a GPU yet ({VARIABLE}=1 tries them), "
+            f"and the keys are on {device}"
+        )
+
+
+class PackedLayer(DynamicLayer):
+    """Keys and values of a layer; what `DynamicLayer` does, packed."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        self.stores: tuple[PagedTensor, PagedTensor] | None = None
+        super().__init__(**kwargs)
+
+    def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
+        """Start without tokens.
+
+        Raises
+        ------
+        ShapeError, ParameterError
+            Such keys and values are not packed.
+        UnsupportedDeviceError
+            Nor on this device.
+        """
+        for states in (key_states, value_states):
+            if states.dtype != torch.bfloat16 or states.dim() != 4:
+                raise ShapeError(
+                    "packed caches hold torch.bfloat16 [sequences, heads, tokens, channels], not "
+                    f"{tuple(states.shape)} of {states.dtype}: load the model in bf16, or use kv_cache='plain'"
+                )
+            glyd_codec.kv_page_bound(states.shape[3])
+            check_device(states.device)
+        self.device = key_states.device
+        self.stores = PagedTensor.empty(key_states), PagedTensor.empty(value_states)
+        self.is_initialized = True
+
+    def _full(self, which: int, n: int | None = None) -> torch.Tensor | None:
+        return None if self.stores is None else self.stores[which].full(n)
+
+    def _replace(self, which: int, states: torch.Tensor | None) -> None:
+        if states is None:
+            self.stores = None
+        elif self.stores is not None:
+            store = PagedTensor.empty(states)
+            store.append(states)
+            self.stores = (store, self.stores[1]) if which == 0 else (self.stores[0], store)
+
+    # decoded anew each time: for those who look into a cache
+    keys = property(lambda self: self._full(0, self._shown()), lambda self, states: self._replace(0, states))
+    values = property(lambda self: self._full(1, self._shown()), lambda self, states: self._replace(1, states))
+
+    def _shown(self) -> int | None:
+        return None
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Add tokens and return all keys and values, decoded."""
+        del args, kwargs
+        if self.stores is None:
+            self.lazy_initialization(key_states, value_states)
+        return self._add(self._kept(), key_states, value_states)
+
+    def _kept(self) -> int:
+        return self._of().n_tokens
+
+    def _of(self, which: int = 0) -> PagedTensor:
+        if self.stores is None:
+            raise RuntimeError("the layer has no keys yet")
+        return self.stores[which]
+
+    def _add(self, kept: int, *states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        full = []
+        for which, new in enumerate(states):
+            store = self._of(which)
+            full.append(torch.cat([store.full(kept), new], dim=2) if kept else new)
+            store.append(new)
+        return full[0], full[1]
+
+    def get_seq_length(self) -> int:
+        """Return how many tokens there are."""
+        return 0 if self.stores is None else self.stores[0].n_tokens
+
+    def crop(self, tokens_to_remove: int) -> None:
+        """Remove the last tokens; their number is given negative, as transformers does."""
+        if tokens_to_remove > 0 or self.stores is None:
+            super().crop(tokens_to_remove)  # refuses
+            return
+        for store in self.stores:
+            store.crop(-tokens_to_remove)
+
+    def _each(self, act: Callable[[PagedTensor], None]) -> None:
+        for store in self.stores or ():
+            act(store)
+
+    def reorder_cache(self, beam_idx: torch.Tensor) -> None:
+        """Give every sequence the pages of another; no page is copied."""
+        self._each(lambda store: store.select(beam_idx))
+
+    def batch_repeat_interleave(self, repeats: int) -> None:
+        """Repeat every sequence; the copies share their pages."""
+        self._each(lambda store: store.select(torch.arange(store.tail.shape[0]).repeat_interleave(repeats)))
+
+    def batch_select_indices(self, indices: torch.Tensor) -> None:
+        """Keep some sequences: numbers, or a truth value for each."""
+        numbers = indices.nonzero().flatten() if indices.dtype == torch.bool else indices.flatten()
+        self._each(lambda store: store.select(numbers))
+
+    def offload(self) -> None:
+        """Move the layer to the CPU, packed."""
+        self._each(lambda store: store.to("cpu", non_blocking=True))
+
+    def prefetch(self) -> None:
+        """Move the layer back to its device, packed."""
+        self._each(lambda store: store.to(self.device, non_blocking=True))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the layer holds."""
+        return sum(store.nbytes for store in self.stores or ())
+
+
+class PackedSlidingWindowLayer(PackedLayer, DynamicSlidingWindowLayer):
+    """Keys and values of a layer that sees the last tokens only; pages that nobody sees any more are let go."""
+
+    _sliding_window_tensor: torch.Tensor
+
+    def __init__(self, sliding_window: int, **kwargs: Any) -> None:
+        self._n_shown = 0
+        super().__init__(sliding_window=sliding_window, **kwargs)
+
+    def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
+        """Start without tokens; as `PackedLayer` does."""
+        super().lazy_initialization(key_states, value_states)
+        self._sliding_window_tensor = self._sliding_window_tensor.to(self.device)
+        self._n_shown = 0
+
+    def _shown(self) -> int:
+        return self._n_shown
+
+    def _kept(self) -> int:
+        return self._n_shown
+
+    def _limit(self, n: int) -> None:
+        """Show n tokens at most, and let pages before them go."""
+        self._n_shown = min(self._n_shown, n)
+        self._each(lambda store: store.drop_pages((store.n_tokens - self._n_shown) // TOKENS))
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Add tokens and return the keys and values that they see, decoded."""
+        n = key_states.shape[2]
+        keys, values = super().update(key_states, value_states, *args, **kwargs)
+        self.cumulative_length += n
+        self._n_shown += n
+        if not self.record_past:
+            self._limit(self.sliding_window - 1)
+            return keys, values
+        visible = self.sliding_window - 1 + n
+        return keys[:, :, -visible:], values[:, :, -visible:]
+
+    def get_seq_length(self) -> int:
+        """Return how many tokens there have been."""
+        return int(self.cumulative_length)
+
+    def get_max_length(self) -> int:
+        """Return the window."""
+        return int(self.sliding_window)
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        """Return length and offset of what is seen, for the mask."""
+        sizes: tuple[int, int] = DynamicSlidingWindowLayer.get_mask_sizes(self, query_length)
+        return sizes
+
+    def crop(self, tokens_to_remove: int) -> None:
+        """Remove the last tokens, where what they pushed out is still there (`activate_past_recording`)."""
+        is_full = self.get_seq_length() >= self.sliding_window
+        if self.stores is None or tokens_to_remove > 0 or (is_full and not self.record_past):
+            DynamicSlidingWindowLayer.crop(self, tokens_to_remove)  # refuses, or there is nothing to do
+            return
+        n = min(-tokens_to_remove, self._n_shown)
+        self._each(lambda store: store.crop(n))
+        self._n_shown -= n
+        self.cumulative_length -= n
+        if is_full:
+            self._limit(self.sliding_window - 1)
+
+    def reset(self) -> None:
+        """Forget all tokens."""
+        self._n_shown = 0
+        super().reset()
+
+
+@dataclass(frozen=True)
+class KvReport:
+    """What a cache holds.
+
+    Attributes
+    ----------
+    n_tokens
+        Tokens of each sequence.
+    nbytes
+        Bytes held, newest tokens included.
+    plain_nbytes
+        Bytes that a plain cache of the same tokens takes.
+    plain_layers
+        Layers that are not packed, by number, with the reason.
+    """
+
+    n_tokens: int
+    nbytes: int
+    plain_nbytes: int
+    plain_layers: dict[int, str]
+
+
+class GlydKVCache(DynamicCache):
+    """A `DynamicCache` whose layers keep full pages of 128 tokens packed.
+
+    Parameters
+    ----------
+    config
+        Of the model; tells which layers have a sliding window. None: none has.
+    offloading, offload_only_non_sliding
+        As in `DynamicCache`: keep layers on the CPU, packed, while they are not used.
+
+    Notes
+    -----
+    bf16 only; heads of a multiple of 16 channels, 512 at most. Layers with a window
+    under 512 tokens, and those that hold something else than keys and values
+    (linear attention), are the ones that `DynamicCache` has; `report` names them.
+    """
+
+    def __init__(self, config: Any = None, *, offloading: bool = False, offload_only_non_sliding: bool = False) -> None:
+        super().__init__(config=config, offloading=offloading, offload_only_non_sliding=offload_only_non_sliding)
+        if config is None:
+            self.layer_class_to_replicate: Any = PackedLayer
+        self.layers: list[Any] = [_packed(layer) for layer in self.layers]
+
+    def save(self, path: str | os.PathLike[str], *, ids: torch.Tensor | None = None) -> None:
+        """Write the cache to a file, packed as it is, with SHA-256 of every part.
+
+        Parameters
+        ----------
+        path
+            The file; replaced at once when all is written.
+        ids
+            Tokens [sequences, tokens] that the cache is of: `load` can then compare them.
+
+        Raises
+        ------
+        ParameterError
+            A layer holds something else than keys and values, or nothing yet.
+        """
+        from glyd_gpu._kv_saving import save  # noqa: PLC0415
+
+        save(self, path, ids)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        config: Any = None,
+        *,
+        device: str | torch.device = "cpu",
+        ids: torch.Tensor | None = None,
+    ) -> GlydKVCache:
+        """Read a cache that `save` wrote, without decoding it; hashes and sizes are compared.
+
+        Parameters
+        ----------
+        path
+            The file.
+        config
+            Of the model that goes on with it: its layers must be those of the file.
+        device
+            Where the cache goes.
+        ids
+            Tokens that must begin with those that were saved with the cache.
+
+        Raises
+        ------
+        CorruptDataError, UnsupportedVersionError
+            The file is damaged, or of a newer version.
+        ParameterError
+            It is of another model or of other tokens.
+        """
+        from glyd_gpu._kv_saving import load  # noqa: PLC0415
+
+        return load(path, config, device, ids)
+
+    def report(self) -> KvReport:
+        """Say what the cache holds."""
+        nbytes = plain_nbytes = 0
+        plain: dict[int, str] = {}
+        for number, layer in enumerate(self.layers):
+            if isinstance(layer, PackedLayer):
+                nbytes += layer.nbytes
+                for store in layer.stores or ():
+                    batch, heads, _, channels = store.tail.shape
+                    shown = layer._shown()
+                    plain_nbytes += 2 * batch * heads * channels * (store.n_tokens if shown is None else shown)
+                continue
+            window = getattr(layer, "sliding_window", None)
+            plain[number] = type(layer).__name__ if window is None else f"a window of {int(window)} tokens"
+            held = [t for t in (getattr(layer, "keys", None), getattr(layer, "values", None)) if t is not None]
+            nbytes += sum(t.numel() * t.element_size() for t in held)
+            plain_nbytes += sum(t.numel() * t.element_size() for t in held)
+        return KvReport(self.get_seq_length() if self.layers else 0, nbytes, plain_nbytes, plain)
+
+
+def _packed(layer: Any) -> Any:
+    """Return the packed form of a layer that has one; else the layer."""
+    if type(layer) is DynamicLayer:
+        return PackedLayer()
+    if type(layer) is DynamicSlidingWindowLayer and layer.sliding_window >= LEAST_WINDOW:
+        return PackedSlidingWindowLayer(layer.sliding_window)
+    return layer
+
+
+def install(model: Any) -> None:
+    """Make a model's ``generate`` use packed caches where it would make a `DynamicCache`.
+
+    Raises
+    ------
+    ParameterError
+        The model makes caches of its own.
+    """
+    if model.config.is_encoder_decoder or not model._supports_default_dynamic_cache():
+        raise ParameterError(f"{type(model).__name__} has caches of its own: kv_cache='packed' is for decoders")
+    prepare = model._prepare_cache_for_generation
+
+    def prepared(generation_config: Any, model_kwargs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        result = prepare(generation_config, model_kwargs, *args, **kwargs)
+        for name, cache in model_kwargs.items():
+            if type(cache) is DynamicCache and not getattr(cache, "_is_user_defined", False):
+                packed = GlydKVCache(model.config.get_text_config(decoder=True), offloading=cache.offloading)
+                if any(getattr(layer, "record_past", False) for layer in cache.layers):
+                    packed.activate_past_recording()
+                model_kwargs[name] = packed
+        return result
+
+    model._prepare_cache_for_generation = prepared
