@@ -22,6 +22,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 import glyd_gpu
 from glyd_cli.serve import ServeOptions
 from glyd_cli.serving.app import make_app
+from glyd_cli.serving.embedding import read_pooling
 from glyd_cli.serving.loading import make_engine
 from glyd_cli.serving.pool import Models
 from glyd_cli.serving.transformers_engine import TransformersEngine, describe_model
@@ -192,7 +193,7 @@ def start_models():
 
     def start(path):
         options = ServeOptions(verb="serve", model=str(path))
-        return Server(path, engine=lambda model, tokenizer: make_engine(options, model, tokenizer))
+        return Server(path, engine=lambda *loaded: make_engine(options, *loaded, read_pooling(path)))
 
     return start
 

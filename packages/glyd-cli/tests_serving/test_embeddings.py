@@ -186,7 +186,7 @@ def test_decoders_pool_their_last_token(model_path, tmp_path):
     assert pooling == Pooling(mode="lasttoken", prefix="ask: ")
     model = glyd_gpu.from_pretrained(folder, device="cpu")
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    engine = make_engine(ServeOptions(verb="serve", model=str(folder)), model, tokenizer)
+    engine = make_engine(ServeOptions(verb="serve", model=str(folder)), model, tokenizer, pooling)
     ids = tokenizer.encode("ask: hello")
     found = engine._run([ids, ids + ids], None)[0]
     with torch.inference_mode():

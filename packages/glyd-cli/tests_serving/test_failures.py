@@ -282,12 +282,19 @@ def test_no_tokenizer_and_a_broken_one(fails, copy):
     assert "no tokenizer.json there: copy the tokenizer files" in fails("run", copy, "-p", "x", code=2)
 
 
-def test_a_model_that_writes_no_text(fails, copy, tmp_path):
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        ("BertModel", "makes embeddings and writes no text: serve it (/v1/embeddings)"),
+        ("BertForSequenceClassification", "neither writes text nor makes embeddings (BertForSequenceClassification)"),
+    ],
+)
+def test_a_model_that_writes_no_text(fails, copy, kind, says):
     config = transformers.BertConfig(
         hidden_size=64, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64, vocab_size=512
     )
-    transformers.BertModel(config).to(torch.bfloat16).save_pretrained(copy)
-    assert "no model that writes text (BertModel)" in fails("run", copy, "-p", "x", code=1)
+    getattr(transformers, kind)(config).to(torch.bfloat16).save_pretrained(copy)
+    assert says in fails("run", copy, "-p", "x", code=1)
 
 
 def test_a_file_that_may_not_be_read():

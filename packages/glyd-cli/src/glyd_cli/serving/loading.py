@@ -78,8 +78,8 @@ class OfflineError(Exception):
     """The hub does not answer."""
 
 
-def load(options: ServeOptions, reporter: Reporter) -> tuple[Any, PreTrainedTokenizerFast]:
-    """Return model and tokenizer.
+def load(options: ServeOptions, reporter: Reporter) -> tuple[Any, PreTrainedTokenizerFast, Pooling | None]:
+    """Return model, tokenizer, and how it makes vectors (None: it writes text).
 
     Raises
     ------
@@ -109,6 +109,7 @@ def load(options: ServeOptions, reporter: Reporter) -> tuple[Any, PreTrainedToke
             verify=options.verify,
             **hub,
         )
+        pooling = read_pooling(options.model, **hub)
     except torch.OutOfMemoryError as error:
         raise NoRoomError(
             f"not enough GPU memory for {options.model}: glyd fit says what fits; --device cpu needs none"
@@ -121,7 +122,11 @@ def load(options: ServeOptions, reporter: Reporter) -> tuple[Any, PreTrainedToke
         if os.environ.get("GLYD_DEBUG"):
             raise
         raise FileError(options.model, cause_of(error)) from error
-    return model, tokenizer
+    if pooling is None and not model.can_generate():
+        if type(model) is not type(model.base_model):  # an encoder with a task of its own
+            raise UsageError(f"{options.model} neither writes text nor makes embeddings ({type(model).__name__})")
+        pooling = Pooling()
+    return model, tokenizer, pooling
 
 
 def cause_of(error: Exception) -> str:
@@ -288,17 +293,15 @@ def model_name(options: ServeOptions) -> str:
 
 
 def make_engine(
-    options: ServeOptions, model: Any, tokenizer: PreTrainedTokenizerFast
+    options: ServeOptions, model: Any, tokenizer: PreTrainedTokenizerFast, pooling: Pooling | None = None
 ) -> TransformersEngine | EmbeddingEngine:
-    """Return an engine whose window and KV cache fit into memory.
+    """Return an engine whose window and KV cache fit into memory; with ``pooling``, one that makes vectors.
 
     Raises
     ------
     UsageError
-        The window asked for does not fit, or the model has a smaller one; or it neither writes text nor makes
-        vectors.
+        The window asked for does not fit, or the model has a smaller one.
     """
-    pooling = _pooling(options, model)
     if pooling is not None:
         return _embedding_engine(options, model, tokenizer, pooling)
     info = _describe(options, model)
@@ -324,17 +327,6 @@ def _describe(options: ServeOptions, model: Any) -> ModelInfo:
     if options.context is not None and options.context > info.context:
         raise UsageError(_longer_than_model(options.context, info.context))
     return info
-
-
-def _pooling(options: ServeOptions, model: Any) -> Pooling | None:
-    """Return how a model makes vectors; None for one that writes text."""
-    hub = {"revision": options.revision, "local_files_only": os.path.isdir(options.model)}
-    pooling = read_pooling(options.model, **hub)
-    if pooling is not None or model.can_generate():
-        return pooling
-    if hasattr(model, "pooler") or type(model) is type(model.base_model):  # an encoder without a task of its own
-        return Pooling()
-    raise UsageError(f"{options.model} neither writes text nor makes embeddings ({type(model).__name__})")
 
 
 def _embedding_engine(

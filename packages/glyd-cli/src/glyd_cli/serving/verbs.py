@@ -122,8 +122,8 @@ def _loaders(options: ServeOptions, reporter: Reporter) -> list[tuple[str, Calla
 
     def loader(one: ServeOptions) -> Callable[[], Served]:
         def load_one() -> Served:
-            model, tokenizer = load(one, reporter)
-            engine = make_engine(one, model, tokenizer)
+            model, tokenizer, pooling = load(one, reporter)
+            engine = make_engine(one, model, tokenizer, pooling)
             engine.start()
             return Served(engine, tokenizer, str(model.device))
 
