@@ -11,6 +11,7 @@
 
 #define SAMPLE 4096u
 #define HASH (2 * SAMPLE)
+#define COUNTS 32768u /* pairs that are counted without hashing */
 #define NEVER UINT64_MAX
 #define BITS(n) ((uint64_t)(n) << 16) /* costs are in 1/65536 bit */
 #define NEAR 12u                      /* columns looked at on both sides in wide tables */
@@ -25,13 +26,26 @@ typedef struct candidate {
   uint8_t pred;
 } candidate;
 
+/* Keys of the sampled rows, or values, numbered as they come up. */
+typedef struct numbering {
+  uint16_t *id;    /* a row */
+  uint32_t n;      /* different ones */
+  uint64_t spread; /* sum of c * log2(c) over their counts */
+} numbering;
+
 typedef struct chooser {
   glyd_record_source_table *t;
-  uint32_t from, n; /* sampled rows */
-  int32_t *last;    /* by key, zero between uses */
-  uint32_t *key, *z;
-  uint64_t *pair, *order;
-  uint32_t *count;
+  uint32_t from, n;   /* sampled rows */
+  numbering *columns; /* of columns whose range is below 65536 */
+  numbering both;     /* of two columns together */
+  int32_t *last;      /* by number of key */
+  uint32_t *z;
+  uint64_t *plogp;    /* c * log2(c), c up to SAMPLE */
+  uint32_t *step;     /* of it, from c to c + 1 */
+  uint32_t *hash_key; /* open addressing: what it stands for */
+  uint16_t *count;    /* COUNTS, zero between uses */
+  uint16_t *place;    /* of a row: in count */
+  uint32_t *order;
   candidate *candidates;
   uint32_t n_candidates, cap_candidates;
   uint64_t *best; /* cost of each column as chosen */
@@ -44,30 +58,38 @@ static int is_clock(const glyd_record_source *s) {
   return s->c.kind == GLYD_RECORD_INT && s->c.format == GLYD_RECORD_CLOCK;
 }
 
-static uint64_t entropy(const uint32_t *h, unsigned size, uint32_t total) {
-  if (total == 0) return 0;
-  uint64_t sum = (uint64_t)total * glyd_record_log2(total);
-  for (unsigned i = 0; i < size; i++)
-    if (h[i]) sum -= (uint64_t)h[i] * glyd_record_log2(h[i]);
+/* Bits of `total` symbols, at most SAMPLE, by their counts. */
+static uint64_t entropy(const chooser *x, const uint32_t *h, unsigned size, uint32_t total) {
+  uint64_t sum = x->plogp[total];
+  for (unsigned i = 0; i < size; i++) sum -= x->plogp[h[i]];
   return sum >> 63 ? 0 : sum; /* the logarithm is not exact */
 }
 
-static uint64_t residual_cost(const uint32_t *z, uint32_t n, int *wide) {
-  uint32_t one[256] = {0}, low[256] = {0}, high[256] = {0}, third[256] = {0}, fourth[256] = {0}, e1 = 0;
+static void count_bytes(const uint32_t *z, uint32_t n, unsigned shift, uint32_t *h) {
+  memset(h, 0, 256 * sizeof *h);
+  for (uint32_t i = 0; i < n; i++) h[z[i] >> shift & 255]++;
+}
+
+static uint64_t residual_cost(const chooser *x, const uint32_t *z, uint32_t n) {
+  uint32_t h[256], all = 0, escapes = 0;
   for (uint32_t i = 0; i < n; i++) {
-    const uint32_t x = z[i];
-    one[x < 255 ? x : 255]++;
-    e1 += x >= 255;
-    low[x & 255]++;
-    high[x >> 8 & 255]++;
-    third[x >> 16 & 255]++;
-    fourth[x >> 24]++;
+    all |= z[i];
+    escapes += z[i] >= 255;
   }
-  const uint64_t a = entropy(one, 256, n) + BITS(28 * (uint64_t)e1);
-  const uint64_t b =
-      entropy(low, 256, n) + entropy(high, 256, n) + entropy(third, 256, n) + entropy(fourth, 256, n) + BITS(300);
-  if (wide) *wide = b < a;
-  return a < b ? a : b;
+  if (escapes == 0) {
+    count_bytes(z, n, 0, h);
+    return entropy(x, h, 256, n);
+  }
+  uint64_t wide = BITS(300);
+  for (unsigned shift = 0; shift < 32; shift += 8) {
+    if (all >> shift == 0) break;
+    count_bytes(z, n, shift, h);
+    wide += entropy(x, h, 256, n);
+  }
+  memset(h, 0, sizeof h);
+  for (uint32_t i = 0; i < n; i++) h[z[i] < 255 ? z[i] : 255]++;
+  const uint64_t one = entropy(x, h, 256, n) + BITS(28 * (uint64_t)escapes);
+  return one < wide ? one : wide;
 }
 
 /* Keys, more than which there may be if they are too many to tell of anything
@@ -78,13 +100,33 @@ static uint64_t key_count(const chooser *h, int j, int k) {
   return n <= 2 * (uint64_t)h->t->n_rows + 1024 ? n : UINT64_MAX;
 }
 
-static const uint32_t *keys_of(const chooser *h, int j, int k) {
-  const int32_t *const a = h->t->columns[j].v + h->from;
-  if (k < 0) return (const uint32_t *)a;
-  const int32_t *const b = h->t->columns[k].v + h->from;
-  const uint32_t factor = h->t->columns[k].c.range + 1;
-  for (uint32_t i = 0; i < h->n; i++) h->key[i] = (uint32_t)a[i] * factor + (uint32_t)b[i];
-  return h->key;
+/* Number the sampled rows by h->z. */
+static void number_rows(chooser *h, numbering *out) {
+  out->n = 0;
+  out->spread = 0;
+  for (uint32_t i = 0; i < h->n; i++) {
+    uint32_t x = (uint32_t)(h->z[i] * 0x9E3779B97F4A7C15u >> 40) & (HASH - 1);
+    while (h->count[x] && h->hash_key[x] != h->z[i]) x = (x + 1) & (HASH - 1);
+    if (h->count[x] == 0) {
+      h->hash_key[x] = h->z[i];
+      h->order[x] = out->n++;
+    }
+    out->spread += h->step[h->count[x]++];
+    h->place[i] = (uint16_t)x;
+    out->id[i] = (uint16_t)h->order[x];
+  }
+  for (uint32_t i = 0; i < h->n; i++) h->count[h->place[i]] = 0;
+}
+
+/* Those of one column or of two; NULL: too many keys. */
+static const numbering *keys_of(chooser *h, int j, int k) {
+  if (key_count(h, j, k) > GLYD_RECORD_KEYS_MAX) return NULL;
+  const numbering *const a = &h->columns[j];
+  if (k < 0) return a;
+  const numbering *const b = &h->columns[k];
+  for (uint32_t i = 0; i < h->n; i++) h->z[i] = (uint32_t)a->id[i] * b->n + b->id[i];
+  number_rows(h, &h->both);
+  return &h->both;
 }
 
 /* Constant for predictions from other columns, or 0 where their steps differ. */
@@ -100,36 +142,35 @@ static uint32_t adjust_of(const chooser *h, unsigned pred, int c, int j, int k) 
   return (uint32_t)(uint64_t)((int64_t)v / (int64_t)m->divisor);
 }
 
-static uint64_t cost_keyed(chooser *h, int c, unsigned pred, int j, int k) {
+static uint64_t cost_keyed(chooser *h, int c, unsigned pred, const numbering *keys) {
   const glyd_record_source *const s = &h->t->columns[c];
-  if (key_count(h, j, k) > GLYD_RECORD_KEYS_MAX) return NEVER;
-  const uint32_t *const key = keys_of(h, j, k);
+  if (!keys) return NEVER;
+  const uint16_t *const key = keys->id;
   const int32_t *const v = s->v + h->from;
   const int clock = is_clock(s);
   const uint32_t warm = h->n / 4, counted = h->n - warm;
   uint64_t cost;
+  memset(h->last, 0, keys->n * sizeof *h->last);
   if (pred == GLYD_PRED_LAST) {
-    uint32_t n = 0;
     for (uint32_t i = 0; i < h->n; i++) {
-      const uint32_t d = glyd_record_difference(clock, (uint32_t)v[i], (uint32_t)h->last[key[i]]);
-      if (i >= warm) h->z[n++] = glyd_record_zigzag(d);
+      h->z[i] = (uint32_t)h->last[key[i]];
       h->last[key[i]] = v[i];
     }
-    cost = residual_cost(h->z, n, NULL);
+    for (uint32_t i = warm; i < h->n; i++)
+      h->z[i] = glyd_record_zigzag(glyd_record_difference(clock, (uint32_t)v[i], h->z[i]));
+    cost = residual_cost(h, h->z + warm, counted);
   } else {
     uint32_t low[256] = {0}, high[256] = {0}, misses = 0;
     for (uint32_t i = 0; i < h->n; i++) {
-      if (v[i] != h->last[key[i]] && i >= warm) {
-        misses++;
-        low[v[i] & 255]++;
-        high[v[i] >> 8 & 255]++;
-      }
+      h->z[misses] = (uint32_t)v[i];
+      misses += v[i] != h->last[key[i]] && i >= warm;
       h->last[key[i]] = v[i];
     }
     const uint32_t both[2] = {misses, counted - misses};
-    cost = entropy(both, 2, counted) + entropy(low, 256, misses) + entropy(high, 256, misses);
+    count_bytes(h->z, misses, 0, low);
+    count_bytes(h->z, misses, 8, high);
+    cost = entropy(h, both, 2, counted) + entropy(h, low, 256, misses) + entropy(h, high, 256, misses);
   }
-  for (uint32_t i = 0; i < h->n; i++) h->last[key[i]] = 0;
   return cost / (counted ? counted : 1) * h->n;
 }
 
@@ -144,58 +185,56 @@ static uint64_t extrapolate(uint32_t n, uint32_t half, uint32_t sample, uint32_t
   return (((uint64_t)1 << whole) * (65536 + t - (t * (65536 - t) >> 16) * 22479 / 65536)) >> 16;
 }
 
-static int compare_u64(const void *a, const void *b) {
-  const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+static int compare_u32(const void *a, const void *b) {
+  const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
   return x < y ? -1 : x > y;
 }
 
-static uint64_t cost_rank(chooser *h, int c, int j, int k, uint64_t bound) {
+/* Where the pair (key, value) of a row is counted: at a place of its own, or by hashing. */
+static uint32_t pair_place(chooser *h, uint32_t pair, int direct) {
+  if (direct) return pair;
+  uint32_t x = (uint32_t)(pair * 0x9E3779B97F4A7C15u >> 40) & (HASH - 1);
+  while (h->count[x] && h->hash_key[x] != pair) x = (x + 1) & (HASH - 1);
+  h->hash_key[x] = pair;
+  return x;
+}
+
+static uint64_t cost_rank(chooser *h, int c, const numbering *keys, uint64_t bound) {
   const glyd_record_source *const s = &h->t->columns[c];
-  if (key_count(h, j, k) > GLYD_RECORD_KEYS_MAX || s->c.range > 65535) return NEVER;
-  const uint32_t *const key = keys_of(h, j, k);
-  const int32_t *const v = s->v + h->from;
+  if (!keys || s->c.range > 65535) return NEVER;
+  const numbering *const values = &h->columns[c];
+  const int direct = (uint64_t)keys->n * values->n <= COUNTS;
   uint32_t pairs = 0, half = 0;
-  memset(h->count, 0, HASH * sizeof *h->count);
+  uint64_t spread = 0;
   for (uint32_t i = 0; i < h->n; i++) {
-    const uint64_t p = (uint64_t)key[i] << 16 | (uint32_t)v[i];
-    uint32_t x = (uint32_t)(p * 0x9E3779B97F4A7C15u >> 40) & (HASH - 1);
-    while (h->count[x] && h->pair[x] != p) x = (x + 1) & (HASH - 1);
-    if (h->count[x] == 0) {
-      h->pair[x] = p;
-      pairs++;
-    }
-    h->count[x]++;
-    h->last[key[i]]++;
+    const uint32_t x = pair_place(h, keys->id[i] * values->n + values->id[i], direct);
+    h->place[i] = (uint16_t)x;
+    pairs += h->count[x] == 0;
+    spread += h->step[h->count[x]++];
     if (i == h->n / 2) half = pairs;
   }
   /* entropy given the key: no ranks do better than a third below it */
-  uint64_t given = 0;
-  for (uint32_t i = 0; i < h->n; i++) {
-    const uint32_t m = (uint32_t)h->last[key[i]];
-    if (m > 0) given += (uint64_t)m * glyd_record_log2(m);
-    h->last[key[i]] = 0;
-  }
-  uint32_t n = 0;
-  for (uint32_t x = 0; x < HASH; x++) {
-    if (!h->count[x]) continue;
-    given -= (uint64_t)h->count[x] * glyd_record_log2(h->count[x]);
-    h->order[n++] = (h->pair[x] >> 16) << 40 | (uint64_t)(0xFFFFF - h->count[x]) << 20 | x;
-  }
+  const uint64_t given = keys->spread - spread;
   const uint64_t all = extrapolate(pairs, half, h->n, h->t->n_rows);
   const uint64_t table = BITS(all * PAIR_BITS) / h->t->n_rows * h->n;
-  if (all > PAIRS_MOST || given >> 63 || given + table > bound) return NEVER;
-  qsort(h->order, n, sizeof *h->order, compare_u64);
-  uint32_t low[256] = {0}, high[256] = {0}, rank = 0;
-  uint64_t before = UINT64_MAX;
+  const int never = all > PAIRS_MOST || given >> 63 || given + table > bound;
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < h->n; i++) {
+    uint16_t *const m = &h->count[h->place[i]];
+    if (*m > 0) h->order[n++] = (uint32_t)keys->id[i] << 16 | (65535u - *m);
+    *m = 0;
+  }
+  if (never) return NEVER;
+  qsort(h->order, n, sizeof *h->order, compare_u32);
+  uint32_t low[256] = {0}, high[256] = {0}, rank = 0, before = UINT32_MAX;
   for (uint32_t i = 0; i < n; i++) {
-    const uint64_t of = h->order[i] >> 40;
+    const uint32_t of = h->order[i] >> 16, m = 65535u - (h->order[i] & 65535);
     rank = of == before ? rank + 1 : 0;
     before = of;
-    const uint32_t m = h->count[h->order[i] & 0xFFFFF];
     low[rank & 255] += m;
     high[rank >> 8 & 255] += m;
   }
-  return entropy(low, 256, h->n) + entropy(high, 256, h->n) + table;
+  return entropy(h, low, 256, h->n) + entropy(h, high, 256, h->n) + table;
 }
 
 static uint64_t cost_values(chooser *h, int c, unsigned pred, int j, int k) {
@@ -205,21 +244,36 @@ static uint64_t cost_values(chooser *h, int c, unsigned pred, int j, int k) {
                                                                           k >= 0 ? h->t->columns[k].v + h->from : v;
   const uint32_t adjust = j >= 0 ? adjust_of(h, pred, c, j, k) : 0;
   const int clock = is_clock(s);
-  for (uint32_t i = 0; i < h->n; i++) {
-    uint32_t p = 0; /* rows before the first do not matter here */
-    switch (pred) {
-    case GLYD_PRED_PREVIOUS: p = i > 0 ? (uint32_t)v[i - 1] : 0; break;
-    case GLYD_PRED_LINEAR: p = i > 1 ? 2 * (uint32_t)v[i - 1] - (uint32_t)v[i - 2] : 0; break;
-    case GLYD_PRED_COLUMN: p = (uint32_t)a[i] + adjust; break;
-    case GLYD_PRED_DELTA: p = i > 0 ? (uint32_t)v[i - 1] + (uint32_t)a[i] - (uint32_t)a[i - 1] : 0; break;
-    case GLYD_PRED_SUM: p = (uint32_t)a[i] + (uint32_t)b[i] + adjust; break;
-    case GLYD_PRED_DIFFERENCE: p = (uint32_t)a[i] - (uint32_t)b[i] + adjust; break;
-    default: break;
-    }
-    const int ids = !is_number(s) && pred == GLYD_PRED_ZERO;
-    h->z[i] = ids ? (uint32_t)v[i] : glyd_record_zigzag(glyd_record_difference(clock, (uint32_t)v[i], p));
+  uint32_t *const p = h->z, n = h->n;
+  memset(p, 0, 2 * sizeof *p); /* rows before the first do not matter here */
+  switch (pred) {
+  case GLYD_PRED_PREVIOUS:
+    for (uint32_t i = 1; i < n; i++) p[i] = (uint32_t)v[i - 1];
+    break;
+  case GLYD_PRED_LINEAR:
+    for (uint32_t i = 2; i < n; i++) p[i] = 2 * (uint32_t)v[i - 1] - (uint32_t)v[i - 2];
+    break;
+  case GLYD_PRED_COLUMN:
+    for (uint32_t i = 0; i < n; i++) p[i] = (uint32_t)a[i] + adjust;
+    break;
+  case GLYD_PRED_DELTA:
+    for (uint32_t i = 1; i < n; i++) p[i] = (uint32_t)v[i - 1] + (uint32_t)a[i] - (uint32_t)a[i - 1];
+    break;
+  case GLYD_PRED_SUM:
+    for (uint32_t i = 0; i < n; i++) p[i] = (uint32_t)a[i] + (uint32_t)b[i] + adjust;
+    break;
+  case GLYD_PRED_DIFFERENCE:
+    for (uint32_t i = 0; i < n; i++) p[i] = (uint32_t)a[i] - (uint32_t)b[i] + adjust;
+    break;
+  default: memset(p, 0, n * sizeof *p); break;
   }
-  return residual_cost(h->z, h->n, NULL);
+  if (!is_number(s) && pred == GLYD_PRED_ZERO)
+    for (uint32_t i = 0; i < n; i++) h->z[i] = (uint32_t)v[i];
+  else if (clock)
+    for (uint32_t i = 0; i < n; i++) h->z[i] = glyd_record_zigzag(glyd_record_difference(1, (uint32_t)v[i], p[i]));
+  else
+    for (uint32_t i = 0; i < n; i++) h->z[i] = glyd_record_zigzag((uint32_t)v[i] - p[i]);
+  return residual_cost(h, h->z, n);
 }
 
 /* Does column a need column b? */
@@ -289,10 +343,11 @@ static void propose_all(chooser *h, int c) {
       for (unsigned pred = GLYD_PRED_COLUMN; pred <= GLYD_PRED_DELTA; pred++)
         propose(h, c, pred, j, -1, cost_values(h, c, pred, j, -1), plain);
     if (a->c.range < 65536) {
-      if (numeric) propose(h, c, GLYD_PRED_LAST, j, -1, cost_keyed(h, c, GLYD_PRED_LAST, j, -1), plain);
+      const numbering *const keys = keys_of(h, j, -1);
+      if (numeric) propose(h, c, GLYD_PRED_LAST, j, -1, cost_keyed(h, c, GLYD_PRED_LAST, keys), plain);
       if (s->c.range < 65536) {
-        propose(h, c, GLYD_PRED_SAME, j, -1, cost_keyed(h, c, GLYD_PRED_SAME, j, -1), plain);
-        propose(h, c, GLYD_PRED_RANK, j, -1, cost_rank(h, c, j, -1, plain), plain);
+        propose(h, c, GLYD_PRED_SAME, j, -1, cost_keyed(h, c, GLYD_PRED_SAME, keys), plain);
+        propose(h, c, GLYD_PRED_RANK, j, -1, cost_rank(h, c, keys, plain), plain);
       }
     }
     if (!numeric || !is_number(a) || K > (int)SUMS_MAX || h->n < 256) continue;
@@ -343,10 +398,12 @@ static void try_pairs(chooser *h, int c) {
     if (k == c || glyd_record_is_text(&b->c) || b->c.range >= 8192 || needs(h, k, c)) continue;
     for (int q = 0; q < 2; q++) {
       const int j = q ? m->k : m->j;
-      if (j < 0 || j == k || h->t->columns[j].c.range >= 65536 || key_count(h, j, k) > GLYD_RECORD_KEYS_MAX) continue;
+      if (j < 0 || j == k || h->t->columns[j].c.range >= 65536) continue;
+      const numbering *const keys = keys_of(h, j, k);
+      if (!keys) continue;
       for (int p = GLYD_PRED_LAST; p <= GLYD_PRED_RANK; p++) {
         if (p == GLYD_PRED_LAST ? !is_number(&h->t->columns[c]) : m->range > 65535) continue;
-        const uint64_t x = p == GLYD_PRED_RANK ? cost_rank(h, c, j, k, best) : cost_keyed(h, c, (unsigned)p, j, k);
+        const uint64_t x = p == GLYD_PRED_RANK ? cost_rank(h, c, keys, best) : cost_keyed(h, c, (unsigned)p, keys);
         if (x >= best) continue;
         best = x;
         pred = p;
@@ -393,7 +450,54 @@ static int goes_by_text(const chooser *h, uint32_t c) {
   return changes > 16 && (up * 10 > changes * 9 || up * 10 < changes);
 }
 
-int glyd_record_choose(glyd_record_source_table *t, int32_t *last, glyd_record_memory *memory) {
+/* Numbers of the sampled rows' values, of all columns that may be keys. 0: no memory. */
+static int number_columns(chooser *h, glyd_record_memory *memory) {
+  for (uint32_t c = 0; c < h->t->n_columns; c++) {
+    const glyd_record_source *const s = &h->t->columns[c];
+    if (glyd_record_is_text(&s->c) || s->c.range >= 65536) continue;
+    h->columns[c].id = glyd_record_memory_get(memory, h->n, sizeof *h->columns[c].id);
+    if (!h->columns[c].id) return 0;
+    memcpy(h->z, s->v + h->from, h->n * sizeof *h->z);
+    number_rows(h, &h->columns[c]);
+  }
+  return 1;
+}
+
+static int choose(chooser *h, glyd_record_memory *memory) {
+  const uint32_t K = h->t->n_columns;
+  h->columns = glyd_record_memory_get(memory, K, sizeof *h->columns);
+  h->both.id = glyd_record_memory_get(memory, SAMPLE, sizeof *h->both.id);
+  h->last = glyd_record_memory_get(memory, SAMPLE, sizeof *h->last);
+  h->z = glyd_record_memory_get(memory, SAMPLE, sizeof *h->z);
+  h->plogp = glyd_record_memory_get(memory, SAMPLE + 1, sizeof *h->plogp);
+  h->step = glyd_record_memory_get(memory, SAMPLE, sizeof *h->step);
+  h->hash_key = glyd_record_memory_get(memory, HASH, sizeof *h->hash_key);
+  h->count = glyd_record_memory_get(memory, COUNTS, sizeof *h->count);
+  h->place = glyd_record_memory_get(memory, SAMPLE, sizeof *h->place);
+  h->order = glyd_record_memory_get(memory, HASH, sizeof *h->order);
+  h->cap_candidates = 8 * K * (K < 3 * NEAR ? 3 * NEAR : 3 * NEAR + 32) + 64;
+  h->candidates = glyd_record_memory_get(memory, h->cap_candidates, sizeof *h->candidates);
+  h->best = glyd_record_memory_get(memory, K, sizeof *h->best);
+  h->mark = glyd_record_memory_get(memory, K, 1);
+  h->stack = glyd_record_memory_get(memory, K + 1, sizeof *h->stack);
+  if (!h->columns || !h->both.id || !h->last || !h->z || !h->plogp || !h->step || !h->hash_key || !h->count ||
+      !h->place || !h->order || !h->candidates || !h->best || !h->mark || !h->stack)
+    return 0;
+  if (h->n < 64) return 1;
+  h->plogp[0] = 0;
+  for (uint32_t i = 1; i <= SAMPLE; i++) h->plogp[i] = (uint64_t)i * glyd_record_log2(i);
+  for (uint32_t i = 0; i < SAMPLE; i++) h->step[i] = (uint32_t)(h->plogp[i + 1] - h->plogp[i]);
+  memset(h->count, 0, COUNTS * sizeof *h->count);
+  for (uint32_t c = 0; c < K; c++)
+    if (goes_by_text(h, c) && !glyd_record_sort_dictionary(h->t, &h->t->columns[c], memory)) return 0;
+  if (!number_columns(h, memory)) return 0;
+  for (uint32_t c = 0; c < K; c++) propose_all(h, (int)c);
+  take_candidates(h);
+  for (uint32_t c = 0; c < K; c++) try_pairs(h, (int)c);
+  return 1;
+}
+
+int glyd_record_choose(glyd_record_source_table *t, glyd_record_memory *memory) {
   const uint32_t K = t->n_columns;
   uint8_t *const before = memory->at;
   chooser h = {.t = t};
@@ -402,25 +506,7 @@ int glyd_record_choose(glyd_record_source_table *t, int32_t *last, glyd_record_m
   if (h.n < 512) h.n = 512;
   if (h.n > t->n_rows) h.n = t->n_rows;
   h.from = (t->n_rows - h.n) / 2;
-  h.cap_candidates = 8 * K * (K < 3 * NEAR ? 3 * NEAR : 3 * NEAR + 32) + 64;
-  h.last = last;
-  h.key = glyd_record_memory_get(memory, SAMPLE, sizeof *h.key);
-  h.z = glyd_record_memory_get(memory, SAMPLE, sizeof *h.z);
-  h.pair = glyd_record_memory_get(memory, HASH, sizeof *h.pair);
-  h.order = glyd_record_memory_get(memory, HASH, sizeof *h.order);
-  h.count = glyd_record_memory_get(memory, HASH, sizeof *h.count);
-  h.candidates = glyd_record_memory_get(memory, h.cap_candidates, sizeof *h.candidates);
-  h.best = glyd_record_memory_get(memory, K, sizeof *h.best);
-  h.mark = glyd_record_memory_get(memory, K, 1);
-  h.stack = glyd_record_memory_get(memory, K + 1, sizeof *h.stack);
-  if (!h.key || !h.z || !h.pair || !h.order || !h.count || !h.candidates || !h.best || !h.mark || !h.stack) return 0;
-  if (h.n >= 64) {
-    for (uint32_t c = 0; c < K; c++)
-      if (goes_by_text(&h, c) && !glyd_record_sort_dictionary(t, &t->columns[c], memory)) return 0;
-    for (uint32_t c = 0; c < K; c++) propose_all(&h, (int)c);
-    take_candidates(&h);
-    for (uint32_t c = 0; c < K; c++) try_pairs(&h, (int)c);
-  }
+  if (!choose(&h, memory)) return 0;
   for (uint32_t c = 0; c < K; c++) {
     glyd_record_column *const m = &t->columns[c].c;
     if (m->pred >= GLYD_PRED_COLUMN && m->pred <= GLYD_PRED_DIFFERENCE && m->pred != GLYD_PRED_DELTA)

@@ -67,9 +67,8 @@ GLYD_INLINE glyd_record_span glyd_record_source_field(const glyd_record_source_t
 /* Find a type for every column and turn fields into values. 0: too little memory. */
 int glyd_record_type_columns(glyd_record_source_table *table, glyd_record_memory *memory);
 
-/* Choose how each column is predicted, and an order. last: GLYD_RECORD_KEYS_MAX
- * zeros, which it leaves. 0: too little memory. */
-int glyd_record_choose(glyd_record_source_table *table, int32_t *last, glyd_record_memory *memory);
+/* Choose how each column is predicted, and an order. 0: too little memory. */
+int glyd_record_choose(glyd_record_source_table *table, glyd_record_memory *memory);
 
 /* Put a dictionary's entries in the order of their texts, and change the ids. 0: too little memory. */
 int glyd_record_sort_dictionary(const glyd_record_source_table *table, glyd_record_source *source,

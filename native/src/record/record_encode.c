@@ -269,16 +269,13 @@ int glyd_record_encode(void *memory, uint64_t memory_len, const uint8_t *in, siz
   memset(e, 0, sizeof *e);
   e->memory = whole;
   if (!glyd_record_split(&e->rows, &e->memory, in, (uint32_t)len, shape, separator) || !make_tables(e)) return 0;
-  int32_t *const last = glyd_record_memory_get(&e->memory, GLYD_RECORD_KEYS_MAX, sizeof *last);
-  if (!last) return 0;
-  memset(last, 0, GLYD_RECORD_KEYS_MAX * sizeof *last);
   uint64_t streams = GLYD_RECORD_STREAM_FIRST + (e->n_tables > 1), columns = 0;
   uint32_t most = 0;
   for (uint32_t i = 0; i < e->n_tables; i++) {
     glyd_record_source_table *const t = &e->tables[i];
     columns += t->n_columns;
     if (columns > GLYD_RECORD_COLUMNS_MAX) return 0;
-    if (!glyd_record_type_columns(t, &e->memory) || !glyd_record_choose(t, last, &e->memory) ||
+    if (!glyd_record_type_columns(t, &e->memory) || !glyd_record_choose(t, &e->memory) ||
         !glyd_record_transform(t, &e->memory))
       return 0;
     choose_masks(t);
