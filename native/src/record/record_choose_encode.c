@@ -18,6 +18,8 @@
 #define WIDE 64u
 #define SUMS_MAX 48u /* columns up to which sums are tried */
 #define PAIR_BITS 14u
+#define SMALL_SHARE 512u /* of the cost of all columns: what costs less is left as it is */
+#define SMALL_SHARE_PAIRS 64u
 #define PAIRS_MOST 200000u
 
 typedef struct candidate {
@@ -31,6 +33,7 @@ typedef struct numbering {
   uint16_t *id;    /* a row */
   uint32_t n;      /* different ones */
   uint64_t spread; /* sum of c * log2(c) over their counts */
+  int again;       /* a column before has the same numbers */
 } numbering;
 
 typedef struct chooser {
@@ -49,6 +52,7 @@ typedef struct chooser {
   candidate *candidates;
   uint32_t n_candidates, cap_candidates;
   uint64_t *best; /* cost of each column as chosen */
+  uint64_t total; /* of all */
   uint8_t *mark;
   uint16_t *stack;
 } chooser;
@@ -70,7 +74,8 @@ static void count_bytes(const uint32_t *z, uint32_t n, unsigned shift, uint32_t 
   for (uint32_t i = 0; i < n; i++) h[z[i] >> shift & 255]++;
 }
 
-static uint64_t residual_cost(const chooser *x, const uint32_t *z, uint32_t n) {
+/* Or something above the bound, if it is above it. */
+static uint64_t residual_cost(const chooser *x, const uint32_t *z, uint32_t n, uint64_t bound) {
   uint32_t h[256], all = 0, escapes = 0;
   for (uint32_t i = 0; i < n; i++) {
     all |= z[i];
@@ -82,10 +87,11 @@ static uint64_t residual_cost(const chooser *x, const uint32_t *z, uint32_t n) {
   }
   uint64_t wide = BITS(300);
   for (unsigned shift = 0; shift < 32; shift += 8) {
-    if (all >> shift == 0) break;
+    if (all >> shift == 0 || wide > bound) break;
     count_bytes(z, n, shift, h);
     wide += entropy(x, h, 256, n);
   }
+  if (BITS(28 * (uint64_t)escapes) > bound) return wide;
   memset(h, 0, sizeof h);
   for (uint32_t i = 0; i < n; i++) h[z[i] < 255 ? z[i] : 255]++;
   const uint64_t one = entropy(x, h, 256, n) + BITS(28 * (uint64_t)escapes);
@@ -118,15 +124,19 @@ static void number_rows(chooser *h, numbering *out) {
   for (uint32_t i = 0; i < h->n; i++) h->count[h->place[i]] = 0;
 }
 
-/* Those of one column or of two; NULL: too many keys. */
+/* Most keys come up once only: nothing can be learnt from them. */
+static int hardly_again(const chooser *h, const numbering *a) { return a->n > h->n / 4 * 3; }
+
+/* Those of one column or of two; NULL: too many keys, or the same as others. */
 static const numbering *keys_of(chooser *h, int j, int k) {
   if (key_count(h, j, k) > GLYD_RECORD_KEYS_MAX) return NULL;
   const numbering *const a = &h->columns[j];
-  if (k < 0) return a;
+  if (k < 0) return hardly_again(h, a) || a->again ? NULL : a;
   const numbering *const b = &h->columns[k];
   for (uint32_t i = 0; i < h->n; i++) h->z[i] = (uint32_t)a->id[i] * b->n + b->id[i];
   number_rows(h, &h->both);
-  return &h->both;
+  if (hardly_again(h, &h->both)) return NULL;
+  return h->both.n == a->n || h->both.n == b->n ? NULL : &h->both; /* one says all that both say */
 }
 
 /* Constant for predictions from other columns, or 0 where their steps differ. */
@@ -142,7 +152,7 @@ static uint32_t adjust_of(const chooser *h, unsigned pred, int c, int j, int k) 
   return (uint32_t)(uint64_t)((int64_t)v / (int64_t)m->divisor);
 }
 
-static uint64_t cost_keyed(chooser *h, int c, unsigned pred, const numbering *keys) {
+static uint64_t cost_keyed(chooser *h, int c, unsigned pred, const numbering *keys, uint64_t bound) {
   const glyd_record_source *const s = &h->t->columns[c];
   if (!keys) return NEVER;
   const uint16_t *const key = keys->id;
@@ -158,7 +168,7 @@ static uint64_t cost_keyed(chooser *h, int c, unsigned pred, const numbering *ke
     }
     for (uint32_t i = warm; i < h->n; i++)
       h->z[i] = glyd_record_zigzag(glyd_record_difference(clock, (uint32_t)v[i], h->z[i]));
-    cost = residual_cost(h, h->z + warm, counted);
+    cost = residual_cost(h, h->z + warm, counted, bound / h->n * counted);
   } else {
     uint32_t low[256] = {0}, high[256] = {0}, misses = 0;
     for (uint32_t i = 0; i < h->n; i++) {
@@ -212,6 +222,10 @@ static uint64_t cost_rank(chooser *h, int c, const numbering *keys, uint64_t bou
     pairs += h->count[x] == 0;
     spread += h->step[h->count[x]++];
     if (i == h->n / 2) half = pairs;
+    if (i == h->n / 4 && pairs > i / 8 * 7) { /* hardly any comes up again */
+      while (i != UINT32_MAX) h->count[h->place[i--]] = 0;
+      return NEVER;
+    }
   }
   /* entropy given the key: no ranks do better than a third below it */
   const uint64_t given = keys->spread - spread;
@@ -237,7 +251,7 @@ static uint64_t cost_rank(chooser *h, int c, const numbering *keys, uint64_t bou
   return entropy(h, low, 256, h->n) + entropy(h, high, 256, h->n) + table;
 }
 
-static uint64_t cost_values(chooser *h, int c, unsigned pred, int j, int k) {
+static uint64_t cost_values(chooser *h, int c, unsigned pred, int j, int k, uint64_t bound) {
   const glyd_record_source *const s = &h->t->columns[c];
   const int32_t *const v = s->v + h->from;
   const int32_t *const a = j >= 0 ? h->t->columns[j].v + h->from : v, *const b =
@@ -273,7 +287,7 @@ static uint64_t cost_values(chooser *h, int c, unsigned pred, int j, int k) {
     for (uint32_t i = 0; i < n; i++) h->z[i] = glyd_record_zigzag(glyd_record_difference(1, (uint32_t)v[i], p[i]));
   else
     for (uint32_t i = 0; i < n; i++) h->z[i] = glyd_record_zigzag((uint32_t)v[i] - p[i]);
-  return residual_cost(h, h->z, n);
+  return residual_cost(h, h->z, n, bound);
 }
 
 /* Does column a need column b? */
@@ -318,35 +332,38 @@ static int sums_hit(const chooser *h, int c, unsigned pred, int j, int k) {
   return hits > 150;
 }
 
+/* What the column costs by itself. */
+static void choose_alone(chooser *h, int c) {
+  glyd_record_source *const s = &h->t->columns[c];
+  h->best[c] = 0;
+  if (glyd_record_is_text(&s->c)) return;
+  h->best[c] = cost_values(h, c, GLYD_PRED_ZERO, -1, -1, NEVER);
+  const unsigned own = is_number(s) ? GLYD_PRED_LINEAR : s->c.kind == GLYD_RECORD_SORTED ? GLYD_PRED_PREVIOUS : 0;
+  for (unsigned pred = GLYD_PRED_PREVIOUS; pred <= own; pred++) {
+    const uint64_t x = cost_values(h, c, pred, -1, -1, h->best[c]);
+    if (x >= h->best[c]) continue;
+    h->best[c] = x;
+    s->c.pred = (uint8_t)pred;
+  }
+}
+
 static void propose_all(chooser *h, int c) {
   glyd_record_source *const s = &h->t->columns[c];
   const int K = (int)h->t->n_columns, numeric = is_number(s), clock = is_clock(s);
-  if (glyd_record_is_text(&s->c)) {
-    h->best[c] = 0;
-    return;
-  }
-  uint64_t plain = cost_values(h, c, GLYD_PRED_ZERO, -1, -1);
-  const unsigned own = numeric ? GLYD_PRED_LINEAR : s->c.kind == GLYD_RECORD_SORTED ? GLYD_PRED_PREVIOUS : 0;
-  for (unsigned pred = GLYD_PRED_PREVIOUS; pred <= own; pred++) {
-    const uint64_t x = cost_values(h, c, pred, -1, -1);
-    if (x >= plain) continue;
-    plain = x;
-    s->c.pred = (uint8_t)pred;
-  }
-  h->best[c] = plain;
-  if (plain < BITS(h->n) / 50) return;
+  const uint64_t plain = h->best[c];
+  if (plain < BITS(h->n) / 50 || plain < h->total / SMALL_SHARE) return;
   for (int j = 0; j < K; j++) {
     const glyd_record_source *const a = &h->t->columns[j];
     if (j == c || glyd_record_is_text(&a->c)) continue;
     if (K > (int)WIDE && (j > c ? j - c : c - j) > (int)NEAR) continue;
     if (numeric && is_number(a) && clock == is_clock(a))
       for (unsigned pred = GLYD_PRED_COLUMN; pred <= GLYD_PRED_DELTA; pred++)
-        propose(h, c, pred, j, -1, cost_values(h, c, pred, j, -1), plain);
+        propose(h, c, pred, j, -1, cost_values(h, c, pred, j, -1, plain), plain);
     if (a->c.range < 65536) {
       const numbering *const keys = keys_of(h, j, -1);
-      if (numeric) propose(h, c, GLYD_PRED_LAST, j, -1, cost_keyed(h, c, GLYD_PRED_LAST, keys), plain);
+      if (numeric) propose(h, c, GLYD_PRED_LAST, j, -1, cost_keyed(h, c, GLYD_PRED_LAST, keys, plain), plain);
       if (s->c.range < 65536) {
-        propose(h, c, GLYD_PRED_SAME, j, -1, cost_keyed(h, c, GLYD_PRED_SAME, keys), plain);
+        propose(h, c, GLYD_PRED_SAME, j, -1, cost_keyed(h, c, GLYD_PRED_SAME, keys, plain), plain);
         propose(h, c, GLYD_PRED_RANK, j, -1, cost_rank(h, c, keys, plain), plain);
       }
     }
@@ -357,7 +374,7 @@ static void propose_all(chooser *h, int c) {
         continue;
       for (unsigned pred = GLYD_PRED_SUM; pred <= GLYD_PRED_DIFFERENCE; pred++) {
         if (pred == GLYD_PRED_SUM && k < j) continue;
-        if (sums_hit(h, c, pred, j, k)) propose(h, c, pred, j, k, cost_values(h, c, pred, j, k), plain);
+        if (sums_hit(h, c, pred, j, k)) propose(h, c, pred, j, k, cost_values(h, c, pred, j, k, plain), plain);
       }
     }
   }
@@ -390,7 +407,9 @@ static void take_candidates(chooser *h) {
 static void try_pairs(chooser *h, int c) {
   glyd_record_column *const m = &h->t->columns[c].c;
   const int K = (int)h->t->n_columns;
-  if (glyd_record_is_text(m) || m->j < 0 || h->best[c] < BITS(h->n) * 3 / 10) return;
+  if (glyd_record_is_text(m) || m->j < 0 || h->best[c] < BITS(h->n) * 3 / 10 ||
+      h->best[c] < h->total / SMALL_SHARE_PAIRS)
+    return;
   uint64_t best = h->best[c];
   int pred = -1, at = -1, with = -1;
   for (int k = 0; k < K; k++) {
@@ -403,7 +422,8 @@ static void try_pairs(chooser *h, int c) {
       if (!keys) continue;
       for (int p = GLYD_PRED_LAST; p <= GLYD_PRED_RANK; p++) {
         if (p == GLYD_PRED_LAST ? !is_number(&h->t->columns[c]) : m->range > 65535) continue;
-        const uint64_t x = p == GLYD_PRED_RANK ? cost_rank(h, c, keys, best) : cost_keyed(h, c, (unsigned)p, keys);
+        const uint64_t x =
+            p == GLYD_PRED_RANK ? cost_rank(h, c, keys, best) : cost_keyed(h, c, (unsigned)p, keys, best);
         if (x >= best) continue;
         best = x;
         pred = p;
@@ -454,11 +474,16 @@ static int goes_by_text(const chooser *h, uint32_t c) {
 static int number_columns(chooser *h, glyd_record_memory *memory) {
   for (uint32_t c = 0; c < h->t->n_columns; c++) {
     const glyd_record_source *const s = &h->t->columns[c];
+    h->columns[c].n = 0;
+    h->columns[c].again = 0;
     if (glyd_record_is_text(&s->c) || s->c.range >= 65536) continue;
     h->columns[c].id = glyd_record_memory_get(memory, h->n, sizeof *h->columns[c].id);
     if (!h->columns[c].id) return 0;
     memcpy(h->z, s->v + h->from, h->n * sizeof *h->z);
     number_rows(h, &h->columns[c]);
+    for (uint32_t k = 0; k < c && !h->columns[c].again; k++)
+      h->columns[c].again = h->columns[k].n == h->columns[c].n && h->columns[k].spread == h->columns[c].spread &&
+                            memcmp(h->columns[k].id, h->columns[c].id, h->n * sizeof *h->columns[c].id) == 0;
   }
   return 1;
 }
@@ -491,8 +516,14 @@ static int choose(chooser *h, glyd_record_memory *memory) {
   for (uint32_t c = 0; c < K; c++)
     if (goes_by_text(h, c) && !glyd_record_sort_dictionary(h->t, &h->t->columns[c], memory)) return 0;
   if (!number_columns(h, memory)) return 0;
+  for (uint32_t c = 0; c < K; c++) {
+    choose_alone(h, (int)c);
+    h->total += h->best[c];
+  }
   for (uint32_t c = 0; c < K; c++) propose_all(h, (int)c);
   take_candidates(h);
+  h->total = 0;
+  for (uint32_t c = 0; c < K; c++) h->total += h->best[c];
   for (uint32_t c = 0; c < K; c++) try_pairs(h, (int)c);
   return 1;
 }
