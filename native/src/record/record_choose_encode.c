@@ -33,6 +33,7 @@ typedef struct numbering {
   uint16_t *id;    /* a row */
   uint32_t n;      /* different ones */
   uint64_t spread; /* sum of c * log2(c) over their counts */
+  uint64_t early;  /* the same of the first quarter */
   int again;       /* a column before has the same numbers */
 } numbering;
 
@@ -120,12 +121,13 @@ static void number_rows(chooser *h, numbering *out) {
     out->spread += h->step[h->count[x]++];
     h->place[i] = (uint16_t)x;
     out->id[i] = (uint16_t)h->order[x];
+    if (i == h->n / 4) out->early = out->spread;
   }
   for (uint32_t i = 0; i < h->n; i++) h->count[h->place[i]] = 0;
 }
 
 /* Most keys come up once only: nothing can be learnt from them. */
-static int hardly_again(const chooser *h, const numbering *a) { return a->n > h->n / 4 * 3; }
+static int hardly_again(const chooser *h, const numbering *a) { return a->n > h->n - h->n / 16; }
 
 /* Those of one column or of two; NULL: too many keys, or the same as others. */
 static const numbering *keys_of(chooser *h, int j, int k) {
@@ -209,6 +211,13 @@ static uint32_t pair_place(chooser *h, uint32_t pair, int direct) {
   return x;
 }
 
+static void clear_counts(chooser *h, uint32_t rows, uint32_t counts) {
+  if (counts <= COUNTS / 8)
+    memset(h->count, 0, counts * sizeof *h->count);
+  else
+    for (uint32_t i = 0; i < rows; i++) h->count[h->place[i]] = 0;
+}
+
 static uint64_t cost_rank(chooser *h, int c, const numbering *keys, uint64_t bound) {
   const glyd_record_source *const s = &h->t->columns[c];
   if (!keys || s->c.range > 65535) return NEVER;
@@ -222,23 +231,25 @@ static uint64_t cost_rank(chooser *h, int c, const numbering *keys, uint64_t bou
     pairs += h->count[x] == 0;
     spread += h->step[h->count[x]++];
     if (i == h->n / 2) half = pairs;
-    if (i == h->n / 4 && pairs > i / 8 * 7) { /* hardly any comes up again */
-      while (i != UINT32_MAX) h->count[h->place[i--]] = 0;
-      return NEVER;
+    if (i == h->n / 4 && (pairs > i - i / 32 || (keys->early - spread) * 32 > bound * 9)) {
+      clear_counts(h, i + 1, keys->n * values->n);
+      return NEVER; /* hardly any comes up again, or keys tell little: of few rows they tell too much */
     }
   }
   /* entropy given the key: no ranks do better than a third below it */
   const uint64_t given = keys->spread - spread;
   const uint64_t all = extrapolate(pairs, half, h->n, h->t->n_rows);
   const uint64_t table = BITS(all * PAIR_BITS) / h->t->n_rows * h->n;
-  const int never = all > PAIRS_MOST || given >> 63 || given + table > bound;
+  if (all > PAIRS_MOST || given >> 63 || given + table > bound) {
+    clear_counts(h, h->n, keys->n * values->n);
+    return NEVER;
+  }
   uint32_t n = 0;
   for (uint32_t i = 0; i < h->n; i++) {
     uint16_t *const m = &h->count[h->place[i]];
     if (*m > 0) h->order[n++] = (uint32_t)keys->id[i] << 16 | (65535u - *m);
     *m = 0;
   }
-  if (never) return NEVER;
   qsort(h->order, n, sizeof *h->order, compare_u32);
   uint32_t low[256] = {0}, high[256] = {0}, rank = 0, before = UINT32_MAX;
   for (uint32_t i = 0; i < n; i++) {

@@ -35,7 +35,7 @@ static int is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
 /* Parts of the value, or 0: it is not made like that. */
 static int cut_value(const cutter *x, const plan *q, glyd_record_span value, glyd_record_span *out) {
   const uint8_t *const in = x->rows->in, *p = in + value.at, *const end = p + value.len;
-  if ((size_t)(end - p) < q->before.len || memcmp(p, q->before.p, q->before.len) != 0) return 0;
+  if ((size_t)(end - p) < q->before.len || !glyd_record_same(p, q->before.p, q->before.len)) return 0;
   p += q->before.len;
   for (uint32_t i = 0; i < q->n; i++) {
     const part *const t = &q->parts[i];
@@ -48,7 +48,7 @@ static int cut_value(const cutter *x, const plan *q, glyd_record_span value, gly
       if (p == from) return 0;
     }
     out[i] = (glyd_record_span){(uint32_t)(from - in), (uint32_t)(p - from)};
-    if ((size_t)(end - p) < t->after.len || memcmp(p, t->after.p, t->after.len) != 0) return 0;
+    if ((size_t)(end - p) < t->after.len || !glyd_record_same(p, t->after.p, t->after.len)) return 0;
     p += t->after.len;
   }
   return p == end;

@@ -526,7 +526,8 @@ static int same_literals(const glyd_record_rows *rows, const glyd_record_templat
   const uint8_t *from = row;
   for (uint32_t i = 0; i <= l->n; i++) {
     const uint8_t *const at = i < l->n ? rows->in + l->slot[i].at : l->next;
-    if (t->literal[i].len != (size_t)(at - from) || memcmp(t->literal[i].p, from, t->literal[i].len) != 0) return 0;
+    if (t->literal[i].len != (size_t)(at - from) || !glyd_record_same(t->literal[i].p, from, t->literal[i].len))
+      return 0;
     if (i < l->n) from = at + l->slot[i].len;
   }
   return 1;

@@ -310,7 +310,7 @@ static uint32_t constant_len(const glyd_record_rows *rows, glyd_record_row_list 
       *value = f;
       p = rows->in + f.at;
       found = 1;
-    } else if (f.len != value->len || memcmp(p, rows->in + f.at, f.len) != 0) {
+    } else if (f.len != value->len || !glyd_record_same(p, rows->in + f.at, f.len)) {
       return 0;
     }
   }
@@ -352,8 +352,8 @@ static int cut_affixes(glyd_record_rows *rows, uint32_t t, glyd_record_row_list 
       const uint32_t r = list.row[i];
       if (drop[r]) continue;
       const glyd_record_span f = rows->fields[rows->first[r] + slot];
-      lacking += f.len < prefix + suffix || memcmp(rows->in + f.at, head, prefix) != 0 ||
-                 memcmp(rows->in + f.at + f.len - suffix, tail, suffix) != 0;
+      lacking += f.len < prefix + suffix || !glyd_record_same(rows->in + f.at, head, prefix) ||
+                 !glyd_record_same(rows->in + f.at + f.len - suffix, tail, suffix);
     }
     /* a row that lacks it costs as much as thousands that are spared a slot */
     if (lacking * (rows->shape == GLYD_SHAPE_SQL && slot + 1 == tm->n_slots ? 16384u : 64u) > tm->rows) continue;
@@ -361,8 +361,8 @@ static int cut_affixes(glyd_record_rows *rows, uint32_t t, glyd_record_row_list 
       const uint32_t r = list.row[i];
       if (drop[r]) continue;
       glyd_record_span *const f = &rows->fields[rows->first[r] + slot];
-      if (f->len < prefix + suffix || memcmp(rows->in + f->at, head, prefix) != 0 ||
-          memcmp(rows->in + f->at + f->len - suffix, tail, suffix) != 0) {
+      if (f->len < prefix + suffix || !glyd_record_same(rows->in + f->at, head, prefix) ||
+          !glyd_record_same(rows->in + f->at + f->len - suffix, tail, suffix)) {
         drop[r] = 1;
       } else {
         f->at += prefix;

@@ -161,7 +161,7 @@ static const uint8_t *match_template(const glyd_record_template *t, const uint8_
                                      const uint8_t *end, glyd_record_span *f) {
   for (uint32_t i = 0;; i++) {
     const uint32_t n = t->literal[i].len;
-    if (n > (size_t)(end - p) || memcmp(p, t->literal[i].p, n) != 0) return NULL;
+    if (n > (size_t)(end - p) || !glyd_record_same(p, t->literal[i].p, n)) return NULL;
     p += n;
     if (i == t->n_slots) return p;
     if (p == end) return NULL;

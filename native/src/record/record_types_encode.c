@@ -202,7 +202,7 @@ static int fill_dictionary(const glyd_record_source_table *t, glyd_record_source
     const glyd_record_span f = glyd_record_source_field(t, slot, r);
     const uint8_t *const p = in + f.at;
     if (d->last != UINT32_MAX && s->entries[d->last].len == f.len &&
-        memcmp(in + s->entries[d->last].at, p, f.len) == 0) {
+        glyd_record_same(in + s->entries[d->last].at, p, f.len)) {
       s->entries[d->last].count++;
       s->v[r] = (int32_t)d->last;
       continue;
@@ -219,7 +219,7 @@ static int fill_dictionary(const glyd_record_source_table *t, glyd_record_source
         break;
       }
       id = d->slots[k] - 1;
-      if (s->entries[id].len == f.len && memcmp(in + s->entries[id].at, p, f.len) == 0) break;
+      if (s->entries[id].len == f.len && glyd_record_same(in + s->entries[id].at, p, f.len)) break;
     }
     s->entries[id].count++;
     s->v[r] = (int32_t)id;
@@ -287,9 +287,9 @@ static int add_exception(glyd_record_source *s, state *d, const uint8_t *in, gly
   uint32_t id = d->last_exception;
   if (f.len > GLYD_RECORD_EXCEPTION_LEN) return 0;
   if (s->c.exceptions == 0 || s->exception[id].len != f.len ||
-      memcmp(in + s->exception[id].at, in + f.at, f.len) != 0) {
+      !glyd_record_same(in + s->exception[id].at, in + f.at, f.len)) {
     for (id = 0; id < s->c.exceptions; id++)
-      if (s->exception[id].len == f.len && memcmp(in + s->exception[id].at, in + f.at, f.len) == 0) break;
+      if (s->exception[id].len == f.len && glyd_record_same(in + s->exception[id].at, in + f.at, f.len)) break;
     if (id == s->c.exceptions) {
       if (id == GLYD_RECORD_EXCEPTIONS_MAX || (id > 16 && s->n_null > r / 8 + 16)) return 0;
       s->exception[id] = f;

@@ -5,7 +5,6 @@
 
 #include <stdlib.h>
 
-#define PAIR_SLOTS (1u << 19)
 #define PAIRS_MOST 200000u /* more cost more than they save */
 
 static int is_null(const glyd_record_source *s, uint32_t r) { return s->null && (s->null[r >> 3] >> (r & 7) & 1); }
@@ -20,9 +19,25 @@ static uint32_t keys_of(const glyd_record_source_table *t, const glyd_record_col
   return m->k < 0 ? a : a * (t->columns[m->k].c.range + 1);
 }
 
-static int compare_u64(const void *a, const void *b) {
+/* Pairs of a key, the most common first, then the one that came up first. */
+static int compare_pairs(const void *a, const void *b) {
   const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
   return x < y ? -1 : x > y;
+}
+
+#define FEW 24u /* pairs of a key that are sorted by insertion */
+
+static void sort_pairs(uint64_t *pair, uint32_t n) {
+  if (n > FEW) {
+    qsort(pair, n, sizeof *pair, compare_pairs);
+    return;
+  }
+  for (uint32_t i = 1; i < n; i++) {
+    const uint64_t x = pair[i];
+    uint32_t k = i;
+    for (; k > 0 && pair[k - 1] > x; k--) pair[k] = pair[k - 1];
+    pair[k] = x;
+  }
 }
 
 /* Ranks of values within keys, the most common first. 0: too many pairs; -1: memory. */
@@ -32,48 +47,52 @@ static int make_ranks(const glyd_record_source_table *t, glyd_record_source *s, 
   s->starts = glyd_record_memory_get(memory, (uint64_t)keys + 1, sizeof *s->starts);
   s->pairs = glyd_record_memory_get(memory, GLYD_RECORD_PAIRS_MAX, sizeof *s->pairs);
   uint8_t *const before = memory->at;
-  uint64_t *const pair = glyd_record_memory_get(memory, PAIR_SLOTS, sizeof *pair);
-  uint32_t *const count = glyd_record_memory_get(memory, PAIR_SLOTS, sizeof *count);
-  uint64_t *const order = glyd_record_memory_get(memory, GLYD_RECORD_PAIRS_MAX, sizeof *order);
-  if (!s->starts || !s->pairs || !pair || !count || !order) return -1;
-  memset(count, 0, PAIR_SLOTS * sizeof *count);
+  const uint32_t most = n < PAIRS_MOST ? n : PAIRS_MOST;
+  const unsigned bits = glyd_log2_32(most | 1) + 2;
+  const uint32_t mask = (1u << bits) - 1;
+  uint64_t *const pair = glyd_record_memory_get(memory, (uint64_t)mask + 1, sizeof *pair);
+  uint32_t *const count = glyd_record_memory_get(memory, (uint64_t)mask + 1, sizeof *count);
+  uint64_t *const order = glyd_record_memory_get(memory, most, sizeof *order);
+  uint32_t *const used = glyd_record_memory_get(memory, most, sizeof *used); /* places in the table, as they come up */
+  if (!s->starts || !s->pairs || !pair || !count || !order || !used) return -1;
+  memset(count, 0, ((size_t)mask + 1) * sizeof *count);
   uint32_t pairs = 0;
   for (uint32_t r = 0; r < n; r++) {
     if (r > 0 && is_null(s, r)) s->v[r] = s->v[r - 1];
     const uint64_t p = (uint64_t)key_of(t, &s->c, r) << 16 | (uint32_t)s->v[r];
-    uint32_t x = (uint32_t)(p * 0x9E3779B97F4A7C15u >> 45);
-    while (count[x] && pair[x] != p) x = (x + 1) & (PAIR_SLOTS - 1);
+    uint32_t x = (uint32_t)(p * 0x9E3779B97F4A7C15u >> (64 - bits));
+    while (count[x] && pair[x] != p) x = (x + 1) & mask;
     if (count[x] == 0) {
-      if (++pairs > PAIRS_MOST) return 0;
+      if (pairs == most) return 0;
+      used[pairs++] = x;
       pair[x] = p;
     }
     count[x]++;
     s->z[r] = x;
   }
-  uint32_t m = 0;
-  /* by key, falling count, value: the slot's place in the table depends on the rows' order */
-  for (uint32_t x = 0; x < PAIR_SLOTS; x++) {
-    if (!count[x]) continue;
-    const uint64_t most = 0x3FFFFFF, c = count[x] < most ? count[x] : most;
-    order[m++] = (pair[x] >> 16) << 45 | (most - c) << 19 | x;
+  /* by key, then falling count, then as they come up */
+  uint32_t *const starts = s->starts;
+  memset(starts, 0, ((size_t)keys + 1) * sizeof *starts);
+  for (uint32_t i = 0; i < pairs; i++) starts[(pair[used[i]] >> 16) + 1]++;
+  for (uint32_t i = 0; i < keys; i++) starts[i + 1] += starts[i];
+  for (uint32_t i = 0; i < pairs; i++) {
+    const uint32_t x = used[i];
+    order[starts[pair[x] >> 16]++] = (uint64_t)(UINT32_MAX - count[x]) << 32 | i;
   }
-  qsort(order, m, sizeof *order, compare_u64);
-  memset(s->starts, 0, ((size_t)keys + 1) * sizeof *s->starts);
-  uint32_t rank = 0;
-  uint64_t last = UINT64_MAX;
-  for (uint32_t i = 0; i < m; i++) {
-    const uint32_t x = (uint32_t)order[i] & (PAIR_SLOTS - 1);
-    const uint64_t key = pair[x] >> 16;
-    rank = key == last ? rank + 1 : 0;
-    last = key;
-    s->pairs[i] = (uint16_t)pair[x];
-    s->starts[key + 1]++;
-    count[x] = rank;
+  for (uint32_t key = 0, from = 0; key < keys; key++) { /* starts are the ends now */
+    sort_pairs(order + from, starts[key] - from);
+    for (uint32_t i = from; i < starts[key]; i++) {
+      const uint32_t x = used[(uint32_t)order[i]];
+      s->pairs[i] = (uint16_t)pair[x];
+      count[x] = i - from;
+    }
+    from = starts[key];
   }
-  for (uint32_t i = 0; i < keys; i++) s->starts[i + 1] += s->starts[i];
+  memmove(starts + 1, starts, keys * sizeof *starts);
+  starts[0] = 0;
   for (uint32_t r = 0; r < n; r++) s->z[r] = count[s->z[r]];
   memory->at = before - GLYD_RECORD_ALIGN(GLYD_RECORD_PAIRS_MAX * sizeof *s->pairs) +
-               GLYD_RECORD_ALIGN(m * sizeof *s->pairs); /* pairs were taken last: what is not used goes back */
+               GLYD_RECORD_ALIGN(pairs * sizeof *s->pairs); /* pairs were taken last: what is not used goes back */
   return 1;
 }
 
