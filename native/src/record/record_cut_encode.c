@@ -241,6 +241,35 @@ static int new_literals(glyd_record_rows *rows, glyd_record_template *t, const c
   return 1;
 }
 
+/* Plans that do not do for one row in 64 are given up; of slots that templates share, in all of them. 0: no memory. */
+static int drop_plans(const cutter *x, choice *choices, uint32_t shared) {
+  const glyd_record_rows *const rows = x->rows;
+  uint32_t *unfit[GLYD_RECORD_TEMPLATES_MAX];
+  for (uint32_t t = 0; t < rows->n_templates; t++) {
+    unfit[t] = glyd_record_memory_get(rows->memory, choices[t].n_slots, sizeof *unfit[t]);
+    if (!unfit[t]) return 0;
+    memset(unfit[t], 0, choices[t].n_slots * sizeof *unfit[t]);
+  }
+  for (uint32_t r = 0; r < rows->n; r++) {
+    const uint32_t t = rows->which[r];
+    const choice *const c = &choices[t];
+    glyd_record_span parts[PARTS_MAX];
+    if (c->n_after == c->n_slots) continue;
+    for (uint32_t i = 0; i < c->n_slots; i++)
+      unfit[i < shared ? 0 : t][i] +=
+          c->plans[i].n > 0 && !cut_value(x, &c->plans[i], rows->fields[rows->first[r] + i], parts);
+  }
+  for (uint32_t t = 0; t < rows->n_templates; t++) {
+    choice *const c = &choices[t];
+    for (uint32_t i = 0; i < c->n_slots; i++) {
+      const uint32_t of = i < shared ? rows->n : rows->templates[t].rows;
+      if ((uint64_t)unfit[i < shared ? 0 : t][i] * 64 > of) c->plans[i].n = 0;
+    }
+    c->n_after = total_parts(c->plans, c->n_slots);
+  }
+  return 1;
+}
+
 /* Rows that do not fit the plan of one of their slots become escapes. 0: too many, or no memory. */
 static int drop_unfit(const cutter *x, const choice *choices) {
   glyd_record_rows *const rows = x->rows;
@@ -258,7 +287,7 @@ static int drop_unfit(const cutter *x, const choice *choices) {
     all += drop[r];
   }
   for (uint32_t t = 0; t < rows->n_templates; t++)
-    if (dropped[t] * 64 > rows->templates[t].rows) return 0;
+    if (dropped[t] * 32 > rows->templates[t].rows) return 0;
   uint8_t keep[256];
   memset(keep, 1, sizeof keep);
   return all == 0 || glyd_record_rows_reduce(rows, keep, drop);
@@ -298,7 +327,6 @@ int glyd_record_rows_cut(glyd_record_rows *rows, uint32_t shared) {
   choice *const choices = glyd_record_memory_get(rows->memory, T, sizeof *choices);
   sample *const s = glyd_record_memory_get(rows->memory, 1, sizeof *s);
   if (!choices || !s || !glyd_record_rows_list(rows, x.lists)) return 0;
-  uint32_t cut = 0;
   for (uint32_t t = 0; t < T; t++) {
     const uint32_t n = rows->templates[t].n_slots;
     choice *const c = &choices[t];
@@ -315,8 +343,10 @@ int glyd_record_rows_cut(glyd_record_rows *rows, uint32_t shared) {
       if (total_parts(c->plans, i + 1) + (n - i - 1) > GLYD_RECORD_SLOTS_MAX) c->plans[i].n = 0;
     }
     c->n_after = total_parts(c->plans, n);
-    cut += c->n_after - n;
   }
+  if (!drop_plans(&x, choices, shared)) return 0;
+  uint32_t cut = 0;
+  for (uint32_t t = 0; t < T; t++) cut += choices[t].n_after - choices[t].n_slots;
   if (cut == 0 || !drop_unfit(&x, choices)) return 1;
   if (rows->n_templates != T) return 0; /* a template cannot have lost all its rows */
   return cut_rows(&x, choices);
