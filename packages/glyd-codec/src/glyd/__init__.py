@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from glyd_codec import *  # noqa: F403
+import glyd_codec as _codec
 from glyd_codec import __all__ as _codec_names
 from glyd_codec import __version__ as __version__
 
 if TYPE_CHECKING:
     from typing import Any
+
+    from glyd_codec import *  # noqa: F403
 
 __all__ = list(_codec_names)
 
@@ -28,6 +30,9 @@ _DISTRIBUTIONS = {  # where a name comes from, to say what to install
 
 
 def __getattr__(name: str) -> Any:
+    if name in _codec_names:
+        value = globals()[name] = getattr(_codec, name)
+        return value
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib.metadata import entry_points  # noqa: PLC0415  costs 10 ms, and most users never get here
@@ -45,4 +50,4 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     from importlib.metadata import entry_points  # noqa: PLC0415
 
-    return sorted({*globals(), *(entry.name for entry in entry_points(group=_GROUP))})
+    return sorted({*globals(), *__all__, *(entry.name for entry in entry_points(group=_GROUP))})

@@ -13,45 +13,52 @@ Against an older version: `Base`. Many small objects: `Dictionary`, `train_dicti
 
 from __future__ import annotations
 
-from glyd_codec._base import Base
-from glyd_codec._bundle import Bundle, pack_objects
-from glyd_codec._checksum import checksum
-from glyd_codec._dictionary import Dictionary, train_dictionary
-from glyd_codec._errors import (
-    BufferTooSmallError,
-    ChecksumError,
-    CorruptDataError,
-    FormatError,
-    GlydError,
-    LimitError,
-    MissingBaseError,
-    ParameterError,
-    TruncatedError,
-    UnsupportedVersionError,
-    WrongBaseError,
-)
-from glyd_codec._file import GlydFile
-from glyd_codec._fingerprints import Fingerprinter
-from glyd_codec._fit import FitReport, GpuFit, WeightsFit, fit
-from glyd_codec._inspect import FrameInfo, SegmentInfo, get_frame_info, iter_frames, iter_segments
-from glyd_codec._kv import KV_TOKENS, KvPageInfo, kv_page_bound, pack_kv_pages, read_kv_pages, unpack_kv_pages
-from glyd_codec._models import (
-    ModelReport,
-    PackReport,
-    open_model,
-    pack_model,
-    seal_model,
-    unpack_model,
-    verify_model,
-)
-from glyd_codec._oneshot import compress, decompress, decompress_into
-from glyd_codec._open import open  # noqa: A004
-from glyd_codec._params import LEVELS, Limits
-from glyd_codec._records import ColumnInfo, RecordsInfo, iter_records
-from glyd_codec._stream import Compressor, Decompressor
-from glyd_codec._tensors import TensorFile, TensorSlice, load_file, open_tensors, save_file
+from typing import TYPE_CHECKING
+
 from glyd_codec._version import __version__
-from glyd_codec._weights import WeightsInfo, pack_weights, read_weights_info, unpack_weights
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from glyd_codec._base import Base
+    from glyd_codec._bundle import Bundle, pack_objects
+    from glyd_codec._checksum import checksum
+    from glyd_codec._dictionary import Dictionary, train_dictionary
+    from glyd_codec._errors import (
+        BufferTooSmallError,
+        ChecksumError,
+        CorruptDataError,
+        FormatError,
+        GlydError,
+        LimitError,
+        MissingBaseError,
+        ParameterError,
+        TruncatedError,
+        UnsupportedVersionError,
+        WrongBaseError,
+    )
+    from glyd_codec._file import GlydFile
+    from glyd_codec._fingerprints import Fingerprinter
+    from glyd_codec._fit import FitReport, GpuFit, WeightsFit, fit
+    from glyd_codec._inspect import FrameInfo, SegmentInfo, get_frame_info, iter_frames, iter_segments
+    from glyd_codec._kv import KV_TOKENS, KvPageInfo, kv_page_bound, pack_kv_pages, read_kv_pages, unpack_kv_pages
+    from glyd_codec._limits import Limits
+    from glyd_codec._models import (
+        ModelReport,
+        PackReport,
+        open_model,
+        pack_model,
+        seal_model,
+        unpack_model,
+        verify_model,
+    )
+    from glyd_codec._oneshot import compress, decompress, decompress_into
+    from glyd_codec._open import open  # noqa: A004
+    from glyd_codec._params import LEVELS
+    from glyd_codec._records import ColumnInfo, RecordsInfo, iter_records
+    from glyd_codec._stream import Compressor, Decompressor
+    from glyd_codec._tensors import TensorFile, TensorSlice, load_file, open_tensors, save_file
+    from glyd_codec._weights import WeightsInfo, pack_weights, read_weights_info, unpack_weights
 
 __all__ = [
     "KV_TOKENS",
@@ -117,3 +124,53 @@ __all__ = [
     "unpack_weights",
     "verify_model",
 ]
+
+_NAMES = {  # what each module has; it is loaded when one of them is first used
+    "_base": ("Base",),
+    "_bundle": ("Bundle", "pack_objects"),
+    "_checksum": ("checksum",),
+    "_dictionary": ("Dictionary", "train_dictionary"),
+    "_errors": (
+        "BufferTooSmallError",
+        "ChecksumError",
+        "CorruptDataError",
+        "FormatError",
+        "GlydError",
+        "LimitError",
+        "MissingBaseError",
+        "ParameterError",
+        "TruncatedError",
+        "UnsupportedVersionError",
+        "WrongBaseError",
+    ),
+    "_file": ("GlydFile",),
+    "_fingerprints": ("Fingerprinter",),
+    "_fit": ("FitReport", "GpuFit", "WeightsFit", "fit"),
+    "_inspect": ("FrameInfo", "SegmentInfo", "get_frame_info", "iter_frames", "iter_segments"),
+    "_kv": ("KV_TOKENS", "KvPageInfo", "kv_page_bound", "pack_kv_pages", "read_kv_pages", "unpack_kv_pages"),
+    "_models": ("ModelReport", "PackReport", "open_model", "pack_model", "seal_model", "unpack_model", "verify_model"),
+    "_oneshot": ("compress", "decompress", "decompress_into"),
+    "_open": ("open",),
+    "_limits": ("Limits",),
+    "_params": ("LEVELS",),
+    "_records": ("ColumnInfo", "RecordsInfo", "iter_records"),
+    "_stream": ("Compressor", "Decompressor"),
+    "_tensors": ("TensorFile", "TensorSlice", "load_file", "open_tensors", "save_file"),
+    "_weights": ("WeightsInfo", "pack_weights", "read_weights_info", "unpack_weights"),
+}
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 - an import at the top shows in dir()
+
+    value = getattr(import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -29,9 +29,9 @@ from glyd_codec._errors import (
     limit_error,
 )
 from glyd_codec._file import GlydFile
+from glyd_codec._limits import Limits
 from glyd_codec._native import ffi, lib
 from glyd_codec._oneshot import compress, decompress
-from glyd_codec._params import Limits
 from glyd_codec._source import is_path
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer
 
-    from glyd_codec._params import Limits
+    from glyd_codec._limits import Limits
 
 DICTIONARY_SIZE_MIN: int = lib.GLYD_DICTIONARY_SIZE_MIN
 DICTIONARY_SIZE_MAX: int = lib.GLYD_DICTIONARY_SIZE_MAX

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
     from glyd_codec._base import BaseLike
-    from glyd_codec._params import Level, Limits, Records, Weights
+    from glyd_codec._limits import Limits
+    from glyd_codec._params import Level, Records, Weights
     from glyd_codec._source import Path
 
 _READ_BUFFER_NBYTES = 1 << 17

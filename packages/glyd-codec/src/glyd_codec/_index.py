@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -24,25 +23,37 @@ from glyd_codec._native import ffi, lib
 if TYPE_CHECKING:
     from typing import Any
 
-    from glyd_codec._params import Limits
+    from glyd_codec._limits import Limits
     from glyd_codec._source import Source
 
 _HOP_NBYTES = 4096  # read at once when hopping: many small segments, or one header of a large one
 _TAIL_NBYTES = 1 << 16  # read at once from the end: the index of up to some 10,000 segments
 
 
-@dataclass(slots=True)
-class Frame:
+class Frame:  # no dataclass: importing that costs 6 ms, more than most reads
     """A frame, or skippable frame, of a source, with its segments."""
 
-    offset: int
-    header: bytes
-    info: Any  # glyd_frame_info *
-    contents: array[int]  # bytes of content of each segment
-    stored: array[int]  # bytes of each segment with its header
-    content_nbytes: int = 0
-    nbytes: int = 0  # from the magic number to the end of the trailer
-    trailer_nbytes: int = 0
+    __slots__ = ("content_nbytes", "contents", "header", "info", "nbytes", "offset", "stored", "trailer_nbytes")
+
+    def __init__(
+        self,
+        offset: int,
+        header: bytes,
+        info: Any,
+        contents: array[int],
+        stored: array[int],
+        content_nbytes: int = 0,
+        nbytes: int = 0,
+        trailer_nbytes: int = 0,
+    ) -> None:
+        self.offset = offset
+        self.header = header
+        self.info = info  # glyd_frame_info *
+        self.contents = contents  # bytes of content of each segment
+        self.stored = stored  # bytes of each segment with its header
+        self.content_nbytes = content_nbytes
+        self.nbytes = nbytes  # from the magic number to the end of the trailer
+        self.trailer_nbytes = trailer_nbytes
 
 
 class Window:

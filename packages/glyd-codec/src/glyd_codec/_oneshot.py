@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
     from glyd_codec._base import BaseLike
-    from glyd_codec._params import Level, Limits, Records, Weights
+    from glyd_codec._limits import Limits
+    from glyd_codec._params import Level, Records, Weights
 
 
 def compress(

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from typing import IO, Literal, TypeAlias
 
     from glyd_codec._base import BaseLike
-    from glyd_codec._params import Level, Limits, Records, Weights
+    from glyd_codec._limits import Limits
+    from glyd_codec._params import Level, Records, Weights
     from glyd_codec._source import Path
 
     _Binary: TypeAlias = Literal["r", "rb", "w", "wb", "x", "xb", "a", "ab"]

@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The glyd authors
 # SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
-"""Levels, limits and the other parameters, checked and passed to the native core."""
+"""Levels and the other parameters, checked and passed to the native core."""
 
 from __future__ import annotations
 
 import operator
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from glyd_codec._errors import ParameterError
@@ -14,6 +13,8 @@ from glyd_codec._native import ffi, lib
 
 if TYPE_CHECKING:
     from typing import Any, Literal, TypeAlias
+
+    from glyd_codec._limits import Limits
 
     Level: TypeAlias = Literal["turbo", "fast", "default", "max", "high", "ultra", "cold"]
     Weights: TypeAlias = Literal["auto", True, False]
@@ -41,36 +42,6 @@ SEGMENT_SIZE_MAX = 1 << lib.GLYD_SEGMENT_LOG_MAX
 COLD_SEGMENT_SIZE_MAX = 1 << 26
 
 STREAM_THREADS_MAX = 8  # threads=0 of streaming objects stops here: each thread holds a segment
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What hostile or mistaken input may cost at most.
-
-    Attributes
-    ----------
-    max_output
-        Bytes of content that one call, file or decompressor may give; None: no limit.
-    max_memory
-        Bytes that the decoder may allocate for one segment; None: 2 GiB.
-    max_segments
-        Segments that one call, file or decompressor may read; None: no limit.
-
-    Raises
-    ------
-    ParameterError
-        For values below 1.
-    """
-
-    max_output: int | None = None
-    max_memory: int | None = None
-    max_segments: int | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("max_output", "max_memory", "max_segments"):
-            value = getattr(self, name)
-            if value is not None and not 1 <= operator.index(value) < lib.GLYD_SIZE_UNKNOWN:
-                raise ParameterError(f"{name} must be None or 1 … 2^64-2, not {value}", found=value)
 
 
 def native_limits(limits: Limits | None) -> Any:

@@ -19,7 +19,7 @@ from glyd_codec._errors import FormatError, truncated
 from glyd_codec._index import Index, find_frames, trailing_error
 from glyd_codec._native import ffi, lib
 from glyd_codec._oneshot import decompress_against
-from glyd_codec._params import Limits, stream_threads
+from glyd_codec._params import stream_threads
 from glyd_codec._segments import cut_run, decode_run
 from glyd_codec._stream import INTERRUPTED, create_dctx, dctx_error
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from _typeshed import WriteableBuffer
 
+    from glyd_codec._limits import Limits
     from glyd_codec._source import FileSource
 
 _CHUNK_FIRST = 1 << 16

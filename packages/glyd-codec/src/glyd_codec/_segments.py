@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 from glyd_codec._buffers import borrow, scratch
 from glyd_codec._errors import CorruptDataError, status_error, truncated
 from glyd_codec._native import ffi, lib
-from glyd_codec._params import Limits, native_limits
+from glyd_codec._params import native_limits
 
 if TYPE_CHECKING:
     from typing import Any
 
     from glyd_codec._index import Index
+    from glyd_codec._limits import Limits
     from glyd_codec._source import Source
 
 _VARINT_END = 0x80
@@ -182,7 +183,7 @@ def decode_run(
     content = index.starts[last] - index.starts[first]
     out_len = ffi.new("size_t *")
     error = ffi.new("glyd_error *")
-    within = Limits(max_memory=limits.max_memory) if limits else None  # the index has checked the others
+    within = type(limits)(max_memory=limits.max_memory) if limits else None  # the index has checked the others
     status = lib.glyd_decompress_base(
         out, content, memory, size, base, threads, native_limits(within), ffi.NULL, out_len, error
     )

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
     from glyd_codec._base import BaseLike
-    from glyd_codec._params import Level, Limits, Records, Weights
+    from glyd_codec._limits import Limits
+    from glyd_codec._params import Level, Records, Weights
 
 _OUT_FIRST = 1 << 16  # most calls give little: start small,
 _OUT_LAST = 1 << 22  # and grow to where the cost of a round no longer counts

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import IO, Any
 
     from glyd_codec._base import BaseLike
-    from glyd_codec._params import Limits
+    from glyd_codec._limits import Limits
     from glyd_codec._source import Path
 
 _FRAME_MAGICS = (lib.GLYD_FRAME_MAGIC.to_bytes(4, "little"), lib.GLYD_SKIPPABLE_MAGIC.to_bytes(4, "little"))
