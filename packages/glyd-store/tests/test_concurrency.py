@@ -48,17 +48,15 @@ def test_lock_text_of_another_machine(tmp_path):
 
 
 def test_owners():
-    from dataclasses import replace
-
     from glyd_store._owner import current_owner, is_dead, parse_owner
 
     me = current_owner()
     assert parse_owner(me.to_json()) == me
     assert not is_dead(me)
-    assert is_dead(replace(me, pid=999_999_999))
-    assert is_dead(replace(me, boot="another"))
-    assert is_dead(replace(me, start="1")) or not me.start
-    assert not is_dead(replace(me, host="elsewhere", pid=999_999_999))
+    assert is_dead(me._replace(pid=999_999_999))
+    assert is_dead(me._replace(boot="another"))
+    assert is_dead(me._replace(start="1")) or not me.start
+    assert not is_dead(me._replace(host="elsewhere", pid=999_999_999))
 
 
 def test_readers_beside_a_writer(tmp_path):

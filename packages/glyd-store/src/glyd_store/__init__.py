@@ -6,26 +6,46 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from glyd_store._check import CheckReport, Problem
-from glyd_store._errors import (
-    IndexDamagedError,
-    IntegrityError,
-    LockedError,
-    ObjectNotFoundError,
-    ReadOnlyError,
-    StoreError,
-    StoreVersionError,
-)
-from glyd_store._info import ObjectInfo
-from glyd_store._removal import CompactReport
-from glyd_store._repair import RepairReport
-from glyd_store._retention import Policy
-from glyd_store._stats import StoreStats
-from glyd_store._store import Store
 from glyd_store._version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
+
+    from glyd_store._check import CheckReport, Problem
+    from glyd_store._errors import (
+        IndexDamagedError,
+        IntegrityError,
+        LockedError,
+        ObjectNotFoundError,
+        ReadOnlyError,
+        StoreError,
+        StoreVersionError,
+    )
+    from glyd_store._info import ObjectInfo
+    from glyd_store._removal import CompactReport
+    from glyd_store._repair import RepairReport
+    from glyd_store._retention import Policy
+    from glyd_store._stats import StoreStats
+    from glyd_store._store import Store
+
+_MODULES = {  # loaded when first used
+    "CheckReport": "_check",
+    "CompactReport": "_removal",
+    "IndexDamagedError": "_errors",
+    "IntegrityError": "_errors",
+    "LockedError": "_errors",
+    "ObjectInfo": "_info",
+    "ObjectNotFoundError": "_errors",
+    "Policy": "_retention",
+    "Problem": "_check",
+    "ReadOnlyError": "_errors",
+    "RepairReport": "_repair",
+    "Store": "_store",
+    "StoreError": "_errors",
+    "StoreStats": "_stats",
+    "StoreVersionError": "_errors",
+}
 
 
 def run_command(argv: Sequence[str], *, prog: str = "glyd-store") -> int:
@@ -67,3 +87,18 @@ __all__ = [
     "__version__",
     "run_command",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 - an import at the top shows in dir()
+
+    value = getattr(import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import io
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import glyd
 from glyd_store._cache import IN_MEMORY_NBYTES
@@ -31,8 +30,7 @@ _BASE_PIECE_NBYTES = 16 << 20
 _WRITTEN_NBYTES = 4 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """A content as the index has it."""
 
     number: int

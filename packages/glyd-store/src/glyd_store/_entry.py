@@ -4,14 +4,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import struct
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import glyd
 from glyd_store._errors import IntegrityError, StoreVersionError
+from glyd_store._hashing import new_sha256
 
 if TYPE_CHECKING:
     from typing import Any
@@ -26,7 +25,9 @@ FINGERPRINT_NBYTES = 6
 """What is kept of a fingerprint: enough to tell apart those of a million contents."""
 
 
-@dataclass(slots=True)
+# No dataclasses here and in what a put or get needs besides: importing those costs 6 ms, and a class 0.5.
+
+
 class Place:
     """Where the bytes of a content are.
 
@@ -41,10 +42,13 @@ class Place:
         Of the frame in the payload, or offset in the content of the stream.
     """
 
-    kind: str
-    stream: bytes = b""
-    offset: int = 0
-    nbytes: int = 0
+    __slots__ = ("kind", "nbytes", "offset", "stream")
+
+    def __init__(self, kind: str, stream: bytes = b"", offset: int = 0, nbytes: int = 0) -> None:
+        self.kind = kind
+        self.stream = stream
+        self.offset = offset
+        self.nbytes = nbytes
 
     def to_list(self) -> list[Any]:
         """Return it as JSON has it."""
@@ -67,18 +71,30 @@ class Place:
         raise ValueError(f"no place is called {kind!r}")
 
 
-@dataclass(slots=True)
 class Content:
     """Bytes that objects have, stated once however many there are."""
 
-    sha256: bytes
-    size: int
-    at: Place
-    base: bytes | None = None
-    family: str = ""
-    member: int = 0
-    fingerprints: tuple[int, ...] = ()
-    check: bytes | None = None
+    __slots__ = ("at", "base", "check", "family", "fingerprints", "member", "sha256", "size")
+
+    def __init__(
+        self,
+        sha256: bytes,
+        size: int,
+        at: Place,
+        base: bytes | None = None,
+        family: str = "",
+        member: int = 0,
+        fingerprints: tuple[int, ...] = (),
+        check: bytes | None = None,
+    ) -> None:
+        self.sha256 = sha256
+        self.size = size
+        self.at = at
+        self.base = base
+        self.family = family
+        self.member = member
+        self.fingerprints = fingerprints
+        self.check = check
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""
@@ -113,8 +129,7 @@ class Content:
         )
 
 
-@dataclass(slots=True)
-class Version:
+class Version(NamedTuple):
     """An object: one version under one name."""
 
     id: int
@@ -122,7 +137,7 @@ class Version:
     time: int
     sha256: bytes
     size: int
-    tags: dict[str, str] = field(default_factory=dict)
+    tags: dict[str, str]
     deleted: int | None = None
 
     def to_list(self) -> list[Any]:
@@ -138,8 +153,7 @@ class Version:
         return cls(_count(number), str(name), int(time), _hash(sha256), _count(size), dict(tags), deleted)
 
 
-@dataclass(slots=True)
-class Stream:
+class Stream(NamedTuple):
     """A file of the store that holds a frame."""
 
     id: bytes
@@ -147,25 +161,41 @@ class Stream:
     size: int
 
 
-@dataclass(slots=True)
 class Entry:
-    """One commit; members as in docs/store-format.md."""
+    """One commit; members as in docs/store-format.md, and `nbytes` of it when it was read or written."""
 
-    store: str
-    seq: int
-    time: int
-    kind: str
-    next_id: int
-    objects: list[Version] = field(default_factory=list)
-    contents: list[Content] = field(default_factory=list)
-    streams: list[Stream] = field(default_factory=list)
-    delete: list[int] = field(default_factory=list)
-    undelete: list[int] = field(default_factory=list)
-    drop_entries: list[int] = field(default_factory=list)
-    drop_streams: list[bytes] = field(default_factory=list)
-    payload: bytes = b""
-    nbytes: int = 0
-    """Bytes of the entry itself, when it was read or written."""
+    __slots__ = (
+        "contents",
+        "delete",
+        "drop_entries",
+        "drop_streams",
+        "kind",
+        "nbytes",
+        "next_id",
+        "objects",
+        "payload",
+        "seq",
+        "store",
+        "streams",
+        "time",
+        "undelete",
+    )
+
+    def __init__(self, store: str, seq: int, time: int, kind: str, next_id: int) -> None:
+        self.store = store
+        self.seq = seq
+        self.time = time
+        self.kind = kind
+        self.next_id = next_id
+        self.objects: list[Version] = []
+        self.contents: list[Content] = []
+        self.streams: list[Stream] = []
+        self.delete: list[int] = []
+        self.undelete: list[int] = []
+        self.drop_entries: list[int] = []
+        self.drop_streams: list[bytes] = []
+        self.payload = b""
+        self.nbytes = 0
 
 
 def entry_key(seq: int) -> str:
@@ -210,7 +240,7 @@ def encode_entry(entry: Entry) -> bytes:
     text = json.dumps(out, separators=(",", ":")).encode("ascii")
     frame = glyd.compress(text, "max", threads=1)  # hashes in hexadecimal: half the bytes
     tail = struct.pack("<I", len(frame)) + frame + entry.payload
-    return _MAGIC + hashlib.sha256(tail).digest() + tail
+    return _MAGIC + new_sha256(tail).digest() + tail
 
 
 def decode_entry(data: bytes, key: str, store: str | None = None) -> Entry:
@@ -237,7 +267,7 @@ def decode_entry(data: bytes, key: str, store: str | None = None) -> Entry:
     magic, check, n_json = _HEAD.unpack_from(data)
     if magic != _MAGIC:
         raise IntegrityError(f"{key} is damaged: it starts with {magic!r}, expected {_MAGIC!r}", key=key)
-    found = hashlib.sha256(memoryview(data)[40:]).digest()
+    found = new_sha256(memoryview(data)[40:]).digest()
     if found != check:
         raise IntegrityError(f"{key} is damaged: SHA-256 {found.hex()[:16]}…, expected {check.hex()[:16]}…", key=key)
     try:
@@ -260,20 +290,17 @@ def _from_json(found: dict[str, Any]) -> Entry:
     if found["format"] != FORMAT:
         raise StoreVersionError(f"the entry {found['seq']} is of store format {found['format']}, known is {FORMAT}")
     drop = found.get("drop", {})
-    return Entry(
-        str(found["store"]),
-        _count(found["seq"]),
-        int(found["time"]),
-        str(found["kind"]),
-        _count(found["next_id"]),
-        [Version.from_list(v) for v in found.get("objects", [])],
-        [Content.from_dict(c) for c in found.get("contents", [])],
-        [Stream(_hash(i), _count(n), _count(size)) for i, n, size in found.get("streams", [])],
-        [_count(i) for i in found.get("delete", [])],
-        [_count(i) for i in found.get("undelete", [])],
-        [_count(i) for i in drop.get("entries", [])],
-        [_hash(s) for s in drop.get("streams", [])],
+    entry = Entry(
+        str(found["store"]), _count(found["seq"]), int(found["time"]), str(found["kind"]), _count(found["next_id"])
     )
+    entry.objects = [Version.from_list(v) for v in found.get("objects", [])]
+    entry.contents = [Content.from_dict(c) for c in found.get("contents", [])]
+    entry.streams = [Stream(_hash(i), _count(n), _count(size)) for i, n, size in found.get("streams", [])]
+    entry.delete = [_count(i) for i in found.get("delete", [])]
+    entry.undelete = [_count(i) for i in found.get("undelete", [])]
+    entry.drop_entries = [_count(i) for i in drop.get("entries", [])]
+    entry.drop_streams = [_hash(s) for s in drop.get("streams", [])]
+    return entry
 
 
 def _hash(text: Any, n: int = 32) -> bytes:

@@ -4,19 +4,30 @@
 
 from __future__ import annotations
 
-import hashlib
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import glyd
 from glyd_store._errors import IntegrityError
-from glyd_store._hashing import ContentCheck, Hasher, file_pieces
+from glyd_store._hashing import ContentCheck, Hasher, file_pieces, new_sha256
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import TracebackType
-    from typing import BinaryIO
+    from typing import BinaryIO, Protocol
 
     from typing_extensions import Self
+
+    class Hashed(Protocol):
+        """What knows the hashes of a content: a row of the index, or an input that was read."""
+
+        @property
+        def size(self) -> int: ...
+
+        @property
+        def sha256(self) -> bytes: ...
+
+        @property
+        def check(self) -> bytes | None: ...
 
 
 def write_all(file: BinaryIO, data: bytes | memoryview) -> None:
@@ -38,7 +49,7 @@ class HashingFile:
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self._hash = hashlib.sha256()
+        self._hash = new_sha256()
         self.nbytes = 0
 
     def write(self, data: bytes) -> int:
@@ -94,19 +105,6 @@ def write_frame(
         if progress:
             progress(len(piece))
     out.write(compressor.flush())
-
-
-class Hashed(Protocol):
-    """What knows the hashes of a content: a row of the index, or an input that was read."""
-
-    @property
-    def size(self) -> int: ...
-
-    @property
-    def sha256(self) -> bytes: ...
-
-    @property
-    def check(self) -> bytes | None: ...
 
 
 class Verifier:

@@ -7,15 +7,15 @@ SHA-256 takes longer than decoding does, so a second thread hides it where there
 
 from __future__ import annotations
 
-import hashlib
 import os
+import threading
 from typing import TYPE_CHECKING
 
 import glyd
 
 if TYPE_CHECKING:
+    import hashlib
     from collections.abc import Callable, Iterator
-    from concurrent.futures import Future, ThreadPoolExecutor
     from types import TracebackType
     from typing import BinaryIO
 
@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 
 PIECE_NBYTES = 1 << 20
 """Bytes that are in hand at a time: more leaves the cache, and memory of its own costs more than hashing."""
+
+
+def new_sha256(data: bytes | memoryview = b"") -> hashlib._Hash:
+    """Return a SHA-256 of data, as ``hashlib`` has it: loading that takes 3 ms, and reads of large contents need none."""
+    import hashlib  # noqa: PLC0415
+
+    return hashlib.sha256(data)
 
 
 class Hasher:
@@ -39,9 +46,8 @@ class Hasher:
     """
 
     def __init__(self, threads: int = 0) -> None:
-        self._hash = hashlib.sha256()
-        self._pool: ThreadPoolExecutor | None = None
-        self._pending: Future[None] | None = None
+        self._hash = new_sha256()
+        self._thread: _HashingThread | None = None
         self._threads = threads or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0)
         self.nbytes = 0
 
@@ -55,8 +61,8 @@ class Hasher:
 
     def close(self) -> None:
         """End the thread."""
-        if self._pool is not None:
-            self._pool.shutdown()
+        if self._thread is not None:
+            self._thread.end()
 
     def update(self, piece: bytes | memoryview) -> None:
         """Take the next piece."""
@@ -65,22 +71,59 @@ class Hasher:
             self._wait()
             self._hash.update(piece)
             return
-        if self._pool is None:
-            from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - costs 15 ms
-
-            self._pool = ThreadPoolExecutor(1, "glyd-store-hash")
-        self._wait()
-        self._pending = self._pool.submit(self._hash.update, piece)
+        if self._thread is None:
+            self._thread = _HashingThread(self._hash)
+        self._thread.wait()
+        self._thread.submit(piece)
 
     def _wait(self) -> None:
-        if self._pending is not None:
-            self._pending.result()
-            self._pending = None
+        if self._thread is not None:
+            self._thread.wait()
 
     def digest(self) -> bytes:
         """Return the hash of all pieces."""
         self._wait()
         return self._hash.digest()
+
+
+class _HashingThread:
+    """A thread that hashes one piece at a time: ``concurrent.futures`` takes 15 ms to load."""
+
+    def __init__(self, total: hashlib._Hash) -> None:
+        self._hash = total
+        self._piece: bytes | memoryview | None = None
+        self._given = threading.Semaphore(0)
+        self._done = threading.Semaphore(1)  # nothing to wait for
+        self._thread = threading.Thread(target=self._run, name="glyd-store-hash", daemon=True)
+        self._thread.start()
+
+    def submit(self, piece: bytes | memoryview) -> None:
+        """Hash a piece; `wait` must have been called since the one before."""
+        self._done.acquire()
+        self._piece = piece
+        self._given.release()
+
+    def wait(self) -> None:
+        """Return when nothing is being hashed."""
+        with self._done:
+            pass
+
+    def end(self) -> None:
+        """End the thread."""
+        self._done.acquire()
+        self._piece = None
+        self._given.release()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            self._given.acquire()
+            piece = self._piece
+            if piece is None:
+                return
+            self._hash.update(piece)
+            self._piece = None
+            self._done.release()
 
 
 class ContentCheck:

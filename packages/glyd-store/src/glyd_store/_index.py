@@ -11,7 +11,6 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
-import urllib.parse
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -115,7 +114,7 @@ class Index:
             When it is no index.
         """
         os.stat(path)
-        uri = "file:" + urllib.parse.quote(path)
+        uri = "file:" + path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
         tries = [uri + "?mode=rw"] if writable else []
         # a WAL index can be read without writing only if its shared memory is there already, or when
         # nobody writes; what a WAL that cannot be read then holds comes from the journal

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
-@dataclass(frozen=True, slots=True)
 class ObjectInfo:
     """An object: one version under one name.
 
@@ -49,15 +47,41 @@ class ObjectInfo:
         When it was deleted; None: it was not.
     """
 
-    id: int
-    name: str
-    time: datetime
-    size: int
-    sha256: str
-    stored_nbytes: int
-    n_decodes: int
-    tags: dict[str, str] = field(default_factory=dict)
-    deleted: datetime | None = None
+    __slots__ = ("deleted", "id", "n_decodes", "name", "sha256", "size", "stored_nbytes", "tags", "time")
+
+    def __init__(
+        self,
+        id: int,  # noqa: A002 - what users read
+        name: str,
+        time: datetime,
+        size: int,
+        sha256: str,
+        stored_nbytes: int,
+        n_decodes: int,
+        tags: dict[str, str],
+        deleted: datetime | None = None,
+    ) -> None:
+        self.id = id
+        self.name = name
+        self.time = time
+        self.size = size
+        self.sha256 = sha256
+        self.stored_nbytes = stored_nbytes
+        self.n_decodes = n_decodes
+        self.tags = tags
+        self.deleted = deleted
+
+    def _values(self) -> tuple[object, ...]:
+        return tuple(getattr(self, name) for name in self.__slots__)
+
+    def __eq__(self, other: object) -> bool:
+        return self._values() == other._values() if isinstance(other, ObjectInfo) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.id, self.sha256))
+
+    def __repr__(self) -> str:
+        return f"ObjectInfo({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
 
 
 def from_ns(ns: int) -> datetime:

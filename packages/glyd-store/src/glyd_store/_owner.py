@@ -7,12 +7,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(NamedTuple):
     """A process that holds, or held, a lock.
 
     Attributes
@@ -31,7 +29,7 @@ class Owner:
 
     def to_json(self) -> bytes:
         """Return it as a line of JSON."""
-        return json.dumps(asdict(self)).encode() + b"\n"
+        return json.dumps(self._asdict()).encode() + b"\n"
 
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host}"
@@ -39,7 +37,8 @@ class Owner:
 
 def _read(path: str) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8").strip()
+        with open(path, encoding="utf-8") as file:
+            return file.read().strip()
     except OSError:
         return ""
 

@@ -4,15 +4,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import glyd
 from glyd_store._contents import find_content
 from glyd_store._entry import Content, Place, Stream, Version, entry_key, stream_key
 from glyd_store._frames import HashingFile, copy_content, write_frame
+from glyd_store._hashing import new_sha256
 from glyd_store._index import decode_name
 from glyd_store._info import object_by_id
 from glyd_store._journal import read_entry
@@ -33,15 +32,13 @@ SEGMENT_NBYTES = 512 << 10
 """Content that is decoded for one member: about a millisecond."""
 
 
-@dataclass(slots=True)
-class _Member:
+class _Member(NamedTuple):
     name: str
     sha256: bytes
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class _Packed:
+class _Packed(NamedTuple):
     """What a pack holds as a whole."""
 
     size: int
@@ -71,7 +68,7 @@ def write_pack(core: Core, entry: Entry, members: list[tuple[bytes, bytes]], lev
     made
         Gets the name of the stream.
     """
-    total = hashlib.sha256()
+    total = new_sha256()
     size = 0
     for sha256, data in members:
         entry.contents.append(Content(sha256, len(data), Place("member", b"", size)))
@@ -139,7 +136,7 @@ class Packer:
                     write_pack(core, entry, [(m.sha256, m.data) for m in ordered], self._level, made)
                 first = entry.next_id
                 for m in members:
-                    entry.objects.append(Version(entry.next_id, m.name, entry.time, m.sha256, len(m.data)))
+                    entry.objects.append(Version(entry.next_id, m.name, entry.time, m.sha256, len(m.data), {}))
                     entry.next_id += 1
                 core.commit(entry)
             except BaseException as error:
@@ -177,7 +174,7 @@ def pack_waiting(core: Core, level: str, *, force: bool = False) -> bool:
             if row is None or row.seq != seq or row.kind != "payload":
                 continue
             data = glyd.decompress(old.payload[row.offset : row.offset + row.nbytes], max_size=row.size, threads=1)
-            if hashlib.sha256(data).digest() != row.sha256:
+            if new_sha256(data).digest() != row.sha256:
                 break
             members.append(_Member(names.get(content.sha256, ""), content.sha256, data))
             total += len(data)

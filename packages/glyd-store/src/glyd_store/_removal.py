@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from glyd_store._contents import find_content, get_content, open_content, read_content, restated
@@ -262,7 +262,7 @@ def rebase(core: Core, ref: str | int | ObjectInfo, level: str, threads: int = 0
         entry.contents.append(moved)
         entry.streams.append(Stream(stream, out.nbytes, row.size))
         try:
-            read_content(core, replace(row, stream=stream, base=None, seq=entry.seq), None, thorough=True)
+            read_content(core, row._replace(stream=stream, base=None, seq=entry.seq), None, thorough=True)
             entry.drop_streams = [row.stream] if row.stream is not None else []
             core.commit(entry)
         except BaseException as error:

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import heapq
 import json
 import struct
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import glyd
 from glyd_store._entry import FINGERPRINT_NBYTES
+from glyd_store._hashing import new_sha256
 from glyd_store._index import signed
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def model_structure(head: bytes) -> int | None:
         listed = sorted((name, t["dtype"], t["shape"]) for name, t in header.items() if name != "__metadata__")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    return int.from_bytes(hashlib.sha256(repr(listed).encode("utf-8", "surrogatepass")).digest()[:8], "big")
+    return int.from_bytes(new_sha256(repr(listed).encode("utf-8", "surrogatepass")).digest()[:8], "big")
 
 
 def find_candidates(index: Index, fingerprints: tuple[int, ...], limit: int = 4) -> list[tuple[int, float]]:

@@ -12,7 +12,6 @@ from glyd_store._contents import find_content, read_content
 from glyd_store._errors import IndexDamagedError, IntegrityError, StoreError
 from glyd_store._frames import write_all
 from glyd_store._info import iter_newest, object_by_id
-from glyd_store._names import restore_paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -72,6 +71,8 @@ def restore(
     threads
         As for `glyd.open`.
     """
+    from glyd_store._names import restore_paths  # noqa: PLC0415 - for this alone
+
     if os.path.islink(out):
         raise StoreError(f"{out} is a symbolic link: give a folder")
     os.makedirs(out, exist_ok=True)

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from glyd_store._cache import IN_MEMORY_NBYTES
 from glyd_store._errors import StoreError
-from glyd_store._hashing import PIECE_NBYTES, ContentCheck, Hasher, file_pieces
+from glyd_store._hashing import PIECE_NBYTES, ContentCheck, Hasher, file_pieces, new_sha256
 from glyd_store._resemblance import Sketch
 
 if TYPE_CHECKING:
@@ -105,7 +104,7 @@ class Source:
     def read_all(self) -> bytes:
         """Return all of a small input, which must be what was scanned."""
         data = b"".join(bytes(piece) for piece in self.pieces()) if self.data is None else bytes(self.data)
-        if hashlib.sha256(data).digest() != self.sha256:
+        if new_sha256(data).digest() != self.sha256:
             raise self.changed()
         return data
 

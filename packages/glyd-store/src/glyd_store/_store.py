@@ -1,40 +1,39 @@
 # SPDX-FileCopyrightText: 2026 The glyd authors
 # SPDX-License-Identifier: BUSL-1.1
-"""`Store`: the store as a program uses it."""
+"""`Store`: the store as a program uses it.
+
+What one operation needs and others do not is imported by it: a command that does one thing
+should not wait for the rest.
+"""
+
+# ruff: noqa: PLC0415
 
 from __future__ import annotations
 
 import builtins
-import fnmatch
 import os
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, TypeAlias
 
 import glyd
 from glyd_store import _info as infos
-from glyd_store._backend import Backend
-from glyd_store._check import Checker
 from glyd_store._contents import get_content, open_content, read_content
 from glyd_store._core import Core
 from glyd_store._frames import write_all
-from glyd_store._local import LocalBackend
-from glyd_store._memory import MemoryBackend
-from glyd_store._put import Writer
-from glyd_store._removal import compact, delete_objects, rebase, undelete_objects
-from glyd_store._repair import repair
-from glyd_store._restore import content_of, restore, write_object
-from glyd_store._retention import prune
-from glyd_store._stats import iter_sums, read_stats
+from glyd_store._restore import content_of, write_object
+from glyd_store._where import open_backend
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from datetime import datetime
     from types import TracebackType
     from typing import BinaryIO
 
     from _typeshed import ReadableBuffer
     from typing_extensions import Self
 
+    from glyd_store._backend import Backend
     from glyd_store._check import CheckReport
     from glyd_store._errors import IntegrityError
     from glyd_store._info import ObjectInfo
@@ -147,6 +146,8 @@ class Store:
         OSError
             When reading or writing fails; nothing was stored.
         """
+        from glyd_store._put import Writer
+
         return Writer(self._core, self.level, self.threads, self._progress).put(name, data, tags)
 
     def put_many(
@@ -164,6 +165,8 @@ class Store:
         ObjectInfo
             For each object when it is durable: small ones come later than they were taken.
         """
+        from glyd_store._put import Writer
+
         yield from Writer(self._core, self.level, self.threads, self._progress).put_many(items)
 
     def get(self, ref: Ref) -> bytes:
@@ -257,14 +260,20 @@ class Store:
 
     def find(self, pattern: str) -> Iterator[ObjectInfo]:
         """Yield the newest versions of the names that match a pattern with ``*``, ``?`` and ``[…]``."""
+        import fnmatch
+
         return (info for info in self.newest() if fnmatch.fnmatchcase(info.name, pattern))
 
     def stats(self) -> StoreStats:
         """Return sums over the store."""
+        from glyd_store._stats import read_stats
+
         return read_stats(self._core)
 
     def du(self) -> Iterator[tuple[str, int, int, int]]:
         """Yield for each name: the name, its versions, bytes of their contents, bytes these take in the store."""
+        from glyd_store._stats import iter_sums
+
         return iter_sums(self._core)
 
     # ---- removing
@@ -277,10 +286,14 @@ class Store:
         list of ObjectInfo
             What was deleted.
         """
+        from glyd_store._removal import delete_objects
+
         return delete_objects(self._core, refs)
 
     def undelete(self, ids: Iterable[int]) -> builtins.list[ObjectInfo]:
         """Take deletions back."""
+        from glyd_store._removal import undelete_objects
+
         return undelete_objects(self._core, ids)
 
     def prune(
@@ -293,15 +306,21 @@ class Store:
         tuple
             Objects kept and objects deleted (with ``dry_run``: that would be).
         """
+        from glyd_store._retention import prune
+
         return prune(self._core, policy, dry_run=dry_run)
 
     def compact(self, *, grace: timedelta = timedelta(0), dry_run: bool = False) -> CompactReport:
         """Remove from the disk what was deleted longer than a grace period ago, and what else nothing needs."""
+        from glyd_store._removal import compact
+
         grace_ns = grace // timedelta(microseconds=1) * 1000
         return compact(self._core, grace_ns=grace_ns, dry_run=dry_run, level=self.level)
 
     def rebase(self, ref: Ref) -> ObjectInfo:
         """Store the content of an object alone again: reads of it then decode one frame."""
+        from glyd_store._removal import rebase
+
         return rebase(self._core, ref, self.level, self.threads)
 
     # ---- soundness
@@ -318,6 +337,8 @@ class Store:
         resume
             Go on where a check that was interrupted stopped reading.
         """
+        from glyd_store._check import Checker
+
         return Checker(self._core, self._progress).run(read_data, decode=decode, resume=resume)
 
     def repair(self, sources: Iterable[str | os.PathLike[str]] = ()) -> RepairReport:
@@ -328,6 +349,8 @@ class Store:
         sources
             Files, and folders of files, outside the store.
         """
+        from glyd_store._repair import repair
+
         return repair(self._core, sources, self.level)
 
     def rebuild(self) -> builtins.list[IntegrityError]:
@@ -363,6 +386,8 @@ class Store:
         tuple
             What was written, and its path.
         """
+        from glyd_store._restore import restore
+
         yield from restore(self._core, os.fspath(out), None if at is None else infos.to_ns(at), failed, self.threads)
 
     @contextmanager
@@ -370,21 +395,3 @@ class Store:
         """Hold the lock over several operations."""
         with self._core.writing():
             yield
-
-
-def open_backend(where: str | os.PathLike[str] | Backend, cache: str | os.PathLike[str] | None = None) -> Backend:
-    """Return the backend that a path or URL means."""
-    if not isinstance(where, (str, os.PathLike)):
-        return where
-    text = os.fspath(where)
-    if text.startswith("s3://"):
-        from glyd_store._s3 import S3Backend  # noqa: PLC0415 - needs the extra
-
-        return S3Backend(text, cache)
-    if text == "memory:":
-        return MemoryBackend()
-    if "://" in text:
-        raise glyd.ParameterError(f"{text!r}: stores are folders or s3://bucket/prefix")
-    if not text:
-        raise glyd.ParameterError("the path of the store is empty")
-    return LocalBackend(text)

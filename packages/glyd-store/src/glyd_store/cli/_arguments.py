@@ -5,15 +5,16 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NoReturn
 
 import glyd
-from glyd_store._retention import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
 VERBS_WITHOUT_STORE = ("audit", "completion")
 
@@ -30,8 +31,20 @@ class UsageError(glyd.GlydError):
     """The command line asks for something that cannot be done."""
 
 
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    """Return what formats help, as wide as the terminal; left to itself it loads ``shutil`` for each command."""
+    try:
+        width = int(os.environ.get("COLUMNS") or os.get_terminal_size().columns)
+    except (ValueError, OSError):
+        width = 80
+    return argparse.HelpFormatter(prog, width=width - 2)
+
+
 class Parser(argparse.ArgumentParser):
     """Raises `UsageError` where argparse would print and exit."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(formatter_class=_formatter, **options)
 
     def error(self, message: str) -> NoReturn:
         """Raise."""
@@ -110,6 +123,131 @@ def _common() -> Parser:
     return common
 
 
+def _nothing(_p: argparse.ArgumentParser) -> None:
+    """Add no arguments."""
+
+
+def _put(p: argparse.ArgumentParser) -> None:
+    p.add_argument("files", nargs="*", metavar="FILE")
+    p.add_argument("--name", help="name to store under (default: the path as given)")
+    p.add_argument("--level", choices=glyd.LEVELS, default="max")
+    p.add_argument("--tag", type=_tag, action="append", default=[], metavar="K=V")
+    p.add_argument("--command", metavar="CMD", help="run CMD in a shell and store what it prints, if it ends with 0")
+    p.add_argument("--allow-empty", action="store_true", help="store empty standard input, or output of CMD, too")
+
+
+def _get(p: argparse.ArgumentParser) -> None:
+    p.add_argument("object", metavar="OBJECT")
+    p.add_argument("-o", "--output", metavar="OUT", help="file to write (default: standard output)")
+    p.add_argument("--range", type=_range, metavar="A-B", help="only these bytes, the last one included")
+
+
+def _list(p: argparse.ArgumentParser) -> None:
+    p.add_argument("--all", action="store_true", help="all versions")
+    p.add_argument("--deleted", action="store_true", help="what is deleted and not compacted")
+
+
+def _versions(p: argparse.ArgumentParser) -> None:
+    p.add_argument("name", metavar="NAME")
+
+
+def _find(p: argparse.ArgumentParser) -> None:
+    p.add_argument("pattern", metavar="GLOB")
+
+
+def _restore(p: argparse.ArgumentParser) -> None:
+    p.add_argument("out", metavar="OUT")
+    p.add_argument("--at", type=_time, metavar="TIME", help="as the store was at a time")
+    p.add_argument("--keep-going", action="store_true", help="go on after objects that cannot be read")
+
+
+def _delete(p: argparse.ArgumentParser) -> None:
+    p.add_argument("objects", nargs="+", metavar="OBJECT")
+
+
+def _undelete(p: argparse.ArgumentParser) -> None:
+    p.add_argument("objects", nargs="+", metavar="ID")
+
+
+def _prune(p: argparse.ArgumentParser) -> None:
+    for name in ("last", "hourly", "daily", "weekly", "monthly", "yearly"):
+        p.add_argument(f"--keep-{name}", type=_count, default=0, metavar="N", dest=name)
+    p.add_argument("--keep-within", type=_duration, metavar="AGE", dest="within")
+    p.add_argument("--keep-tag", type=_tag, action="append", default=[], metavar="K=V", dest="tags")
+    p.add_argument("-n", "--dry-run", action="store_true")
+
+
+def _compact(p: argparse.ArgumentParser) -> None:
+    p.add_argument("-n", "--dry-run", action="store_true")
+    p.add_argument(
+        "--grace",
+        type=_duration,
+        default=timedelta(0),
+        metavar="AGE",
+        help="but keep what was deleted less than AGE ago",
+    )
+
+
+def _rebase(p: argparse.ArgumentParser) -> None:
+    p.add_argument("objects", nargs="+", metavar="OBJECT")
+    p.add_argument("--level", choices=glyd.LEVELS, default="max")
+
+
+def _check(p: argparse.ArgumentParser) -> None:
+    p.add_argument(
+        "--read-data",
+        nargs="?",
+        const=1.0,
+        default=0.0,
+        type=_share,
+        metavar="SHARE",
+        help="read the streams too: all, or a random share like =5%%",
+    )
+    p.add_argument("--decode", action="store_true", help="read all and decode every object")
+    p.add_argument("--resume", action="store_true", help="go on where a check was interrupted")
+
+
+def _repair(p: argparse.ArgumentParser) -> None:
+    p.add_argument("--from", nargs="+", default=[], metavar="PATH", dest="sources")
+
+
+_VERBS = {
+    "put": ("store files, standard input (-) or what a command prints, as newest versions", _put),
+    "get": ("write the content of an object", _get),
+    "list": ("list the newest version of every name", _list),
+    "versions": ("list the versions of a name", _versions),
+    "find": ("list the names that match a pattern", _find),
+    "stats": ("print sums: objects, bytes, ratio", _nothing),
+    "du": ("print bytes by name", _nothing),
+    "restore": ("write the newest version of every name below a folder", _restore),
+    "delete": ("delete objects; compact frees their space", _delete),
+    "undelete": ("take deletions back that were not compacted", _undelete),
+    "prune": ("delete versions that no rule keeps; the newest of a name always stays", _prune),
+    "compact": ("free the space of what was deleted", _compact),
+    "rebase": ("store objects alone again, for those read often", _rebase),
+    "check": ("look for damage and name all that depends on it", _check),
+    "repair": ("write damaged sidecars again; recover contents from files", _repair),
+    "rebuild": ("make the index again from the journal", _nothing),
+}
+
+
+def _verb_words(prog: str, name: str, common: Parser) -> dict[str, Any]:
+    text = _VERBS[name][0]
+    return {
+        "prog": f"{prog} STORE {name}",
+        "description": text[0].upper() + text[1:] + ".",
+        "parents": [common],
+        "allow_abbrev": False,
+    }
+
+
+def build_verb_parser(prog: str, name: str) -> Parser:
+    """Return the parser of what follows a verb."""
+    parser = Parser(**_verb_words(prog, name, _common()))
+    _VERBS[name][1](parser)
+    return parser
+
+
 def build_parser(prog: str) -> Parser:
     """Return the parser of the whole command."""
     common = _common()
@@ -124,79 +262,8 @@ def build_parser(prog: str) -> Parser:
     parser.add_argument("--version", action="store_true", help="print the version")
     parser.add_argument("store", metavar="STORE")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=Parser)
-
-    def verb(name: str, text: str) -> argparse.ArgumentParser:
-        return verbs.add_parser(
-            name, help=text, description=text[0].upper() + text[1:] + ".", parents=[common], allow_abbrev=False,
-            prog=f"{prog} STORE {name}",
-        )  # fmt: skip
-
-    p = verb("put", "store files, standard input (-) or what a command prints, as newest versions")
-    p.add_argument("files", nargs="*", metavar="FILE")
-    p.add_argument("--name", help="name to store under (default: the path as given)")
-    p.add_argument("--level", choices=glyd.LEVELS, default="max")
-    p.add_argument("--tag", type=_tag, action="append", default=[], metavar="K=V")
-    p.add_argument("--command", metavar="CMD", help="run CMD in a shell and store what it prints, if it ends with 0")
-    p.add_argument("--allow-empty", action="store_true", help="store empty standard input, or output of CMD, too")
-
-    p = verb("get", "write the content of an object")
-    p.add_argument("object", metavar="OBJECT")
-    p.add_argument("-o", "--output", metavar="OUT", help="file to write (default: standard output)")
-    p.add_argument("--range", type=_range, metavar="A-B", help="only these bytes, the last one included")
-
-    p = verb("list", "list the newest version of every name")
-    p.add_argument("--all", action="store_true", help="all versions")
-    p.add_argument("--deleted", action="store_true", help="what is deleted and not compacted")
-    p = verb("versions", "list the versions of a name")
-    p.add_argument("name", metavar="NAME")
-    p = verb("find", "list the names that match a pattern")
-    p.add_argument("pattern", metavar="GLOB")
-    verb("stats", "print sums: objects, bytes, ratio")
-    verb("du", "print bytes by name")
-
-    p = verb("restore", "write the newest version of every name below a folder")
-    p.add_argument("out", metavar="OUT")
-    p.add_argument("--at", type=_time, metavar="TIME", help="as the store was at a time")
-    p.add_argument("--keep-going", action="store_true", help="go on after objects that cannot be read")
-
-    p = verb("delete", "delete objects; compact frees their space")
-    p.add_argument("objects", nargs="+", metavar="OBJECT")
-    p = verb("undelete", "take deletions back that were not compacted")
-    p.add_argument("objects", nargs="+", metavar="ID")
-    p = verb("prune", "delete versions that no rule keeps; the newest of a name always stays")
-    for name in ("last", "hourly", "daily", "weekly", "monthly", "yearly"):
-        p.add_argument(f"--keep-{name}", type=_count, default=0, metavar="N", dest=name)
-    p.add_argument("--keep-within", type=_duration, metavar="AGE", dest="within")
-    p.add_argument("--keep-tag", type=_tag, action="append", default=[], metavar="K=V", dest="tags")
-    p.add_argument("-n", "--dry-run", action="store_true")
-    p = verb("compact", "free the space of what was deleted")
-    p.add_argument("-n", "--dry-run", action="store_true")
-    p.add_argument(
-        "--grace",
-        type=_duration,
-        default=timedelta(0),
-        metavar="AGE",
-        help="but keep what was deleted less than AGE ago",
-    )
-    p = verb("rebase", "store objects alone again, for those read often")
-    p.add_argument("objects", nargs="+", metavar="OBJECT")
-    p.add_argument("--level", choices=glyd.LEVELS, default="max")
-
-    p = verb("check", "look for damage and name all that depends on it")
-    p.add_argument(
-        "--read-data",
-        nargs="?",
-        const=1.0,
-        default=0.0,
-        type=_share,
-        metavar="SHARE",
-        help="read the streams too: all, or a random share like =5%%",
-    )
-    p.add_argument("--decode", action="store_true", help="read all and decode every object")
-    p.add_argument("--resume", action="store_true", help="go on where a check was interrupted")
-    p = verb("repair", "write damaged sidecars again; recover contents from files")
-    p.add_argument("--from", nargs="+", default=[], metavar="PATH", dest="sources")
-    verb("rebuild", "make the index again from the journal")
+    for name, (text, fill) in _VERBS.items():
+        fill(verbs.add_parser(name, help=text, **_verb_words(prog, name, common)))
     return parser
 
 
@@ -237,11 +304,18 @@ def parse(argv: Sequence[str], prog: str) -> argparse.Namespace:
         return _fill(build_completion_parser(prog).parse_args(words[1:]), "completion")
     if "--version" in words[:1]:
         return _fill(argparse.Namespace(), "version")
-    options = _fill(build_parser(prog).parse_args(words))
+    if len(words) > 1 and words[1] in _VERBS and not words[0].startswith("-"):
+        # all parsers together take 5 ms to make
+        options = _fill(build_verb_parser(prog, words[1]).parse_args(words[2:]), words[1])
+        options.store = words[0]
+    else:
+        options = _fill(build_parser(prog).parse_args(words))
     if options.verb == "put":
         _check_put(options)
     if options.verb == "prune":
         values = {name: getattr(options, name) for name in ("last", "hourly", "daily", "weekly", "monthly", "yearly")}
+        from glyd_store._retention import Policy  # noqa: PLC0415 - for this alone
+
         options.policy = Policy(**values, within=options.within, tags=tuple(options.tags))
     if options.verb == "check" and options.resume and not (options.read_data or options.decode):
         raise UsageError("--resume goes with --read-data or --decode")
