@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
  *
  * Base segments: any bytes as a payload, which every CPU variant must read or
- * refuse alike; and any bytes as content, written against a base and read back.
+ * refuse alike; and any bytes as content, written against a base and read back,
+ * also as the base of a third content that is read through its frame, whole or damaged.
  */
 #include "common/cpu.h"
 #include "fuzz.h"
@@ -45,6 +46,48 @@ static void decode(const glyd_base *base, const uint8_t *data, size_t size) {
   free(workspace);
 }
 
+/* Read frame through a base that is given as a frame: 0 unless that gave the content. */
+static int read_through(const uint8_t *middle, size_t middle_len, const glyd_base *below, const uint8_t *frame,
+                        size_t frame_len, const uint8_t *content, uint8_t *back, size_t len) {
+  glyd_base *base;
+  if (glyd_base_create_frames(&base, middle, middle_len, below, NULL, NULL, NULL) != GLYD_OK) return 0;
+  size_t back_len = 0;
+  const glyd_status status = glyd_decompress_base(back, len, frame, frame_len, base, 1, NULL, NULL, &back_len, NULL);
+  glyd_base_free(base);
+  FUZZ_CHECK(status != GLYD_OK || (back_len == len && memcmp(back, content, len) == 0));
+  return status == GLYD_OK;
+}
+
+/* A third version against content, which is read from its frame: whole, then damaged. */
+static void read_chain(const glyd_base *below, const uint8_t *content, size_t len, uint8_t *frame, size_t frame_len,
+                       const uint8_t *data, size_t size) {
+  glyd_base *base;
+  FUZZ_CHECK(glyd_base_create(&base, content, len, 0, NULL) == GLYD_OK && glyd_base_index(base) == GLYD_OK);
+  uint8_t *third = malloc(len + 1), *back = malloc(len + 1);
+  if (!third || !back) abort();
+  const size_t turn = len / 3;
+  memcpy(third, content + turn, len - turn);
+  memcpy(third + len - turn, content, turn);
+  glyd_params params;
+  glyd_params_init(&params, GLYD_LEVEL_FAST);
+  params.base = base;
+  params.segment_size = 2048;
+  const size_t cap = (size_t)glyd_compress_bound(len, &params);
+  uint8_t *against = malloc(cap);
+  if (!against) abort();
+  size_t against_len = 0;
+  FUZZ_CHECK(glyd_compress(against, cap, third, len, &params, &against_len) == GLYD_OK);
+  FUZZ_CHECK(read_through(frame, frame_len, below, against, against_len, third, back, len));
+  for (size_t i = 0; i + 2 < size && i < 12; i += 3) {
+    frame[((size_t)data[i] << 8 | data[i + 1]) % frame_len] ^= data[i + 2];
+    (void)read_through(frame, frame_len, below, against, against_len, third, back, len);
+  }
+  glyd_base_free(base);
+  free(against);
+  free(back);
+  free(third);
+}
+
 /* Each byte of data is a piece of the base, or itself. */
 static void round_trip(const glyd_base *base, const uint8_t *bytes, const uint8_t *data, size_t size) {
   uint8_t *content = malloc(CONTENT_MAX);
@@ -70,6 +113,7 @@ static void round_trip(const glyd_base *base, const uint8_t *bytes, const uint8_
   FUZZ_CHECK(glyd_compress(frame, cap, content, len, &params, &frame_len) == GLYD_OK);
   FUZZ_CHECK(glyd_decompress_base(back, len, frame, frame_len, base, 1, NULL, NULL, &back_len, NULL) == GLYD_OK);
   FUZZ_CHECK(back_len == len && memcmp(back, content, len) == 0);
+  read_chain(base, content, len, frame, frame_len, data, size);
   free(back);
   free(frame);
   free(content);

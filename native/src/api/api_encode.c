@@ -14,7 +14,9 @@ void glyd_params_init(glyd_params *params, int level) {
       .level = level, .threads = 1, .checksum = 1, .content_size = GLYD_SIZE_UNKNOWN, .weights = GLYD_WEIGHTS_AUTO};
 }
 
-glyd_status glyd_base_index(glyd_base *base) { return glyd_base_map_build(base); }
+glyd_status glyd_base_index(glyd_base *base) {
+  return base->reader.read ? GLYD_E_PARAMETER : glyd_base_map_build(base);
+}
 
 uint64_t glyd_base_index_memory(uint64_t size) { return glyd_base_map_memory(size); }
 

@@ -8,6 +8,7 @@ typedef struct excerpts {
   uint8_t *out;
   uint64_t start, end; /* of the last one */
   size_t left;         /* bytes that may still come */
+  glyd_status status;  /* of the base */
 } excerpts;
 
 /* [from, to) as the next one, less what the last one has and what is too much. */
@@ -16,8 +17,8 @@ static void add(excerpts *x, uint64_t from, uint64_t to) {
   if (from >= x->start && from < x->end) from = x->end;
   if (from >= to) return;
   const size_t size = to - from < x->left ? (size_t)(to - from) : x->left;
-  if (size == 0) return;
-  glyd_base_source_copy(x->base, from, x->out, size);
+  if (size == 0 || x->status != GLYD_OK) return;
+  x->status = glyd_base_source_copy(x->base, from, x->out, size);
   x->out += size;
   x->left -= size;
   x->start = from;
@@ -27,8 +28,8 @@ static void add(excerpts *x, uint64_t from, uint64_t to) {
 /* Places are in the base, which has less than 2^63 bytes. */
 static uint64_t before(uint64_t place, uint64_t by) { return place < by ? 0 : place - by; }
 
-size_t glyd_base_lay_excerpts(const glyd_base *base, glyd_base_reach reach, const glyd_base_copy *copies, size_t n,
-                              size_t last_gap, size_t limit, uint8_t *out) {
+glyd_status glyd_base_lay_excerpts(const glyd_base *base, glyd_base_reach reach, const glyd_base_copy *copies, size_t n,
+                                   size_t last_gap, size_t limit, uint8_t *out, size_t *size) {
   const uint64_t around = (uint64_t)1 << reach.around, whole = (uint64_t)1 << reach.gap;
   excerpts x = {.base = base, .out = out, .left = limit};
   for (size_t i = 0; i <= n; i++) {
@@ -43,5 +44,6 @@ size_t glyd_base_lay_excerpts(const glyd_base *base, glyd_base_reach reach, cons
     if (i > 0) add(&x, before(left, around), left + gap + around);
     if (i < n) add(&x, before(right, gap + around), right + around);
   }
-  return limit - x.left;
+  *size = limit - x.left;
+  return x.status;
 }

@@ -11,8 +11,8 @@
 #include "base/base_source.h"
 
 /* Lay the excerpts for n copies and last_gap bytes after them one after the
- * other at out, limit bytes at most; returns how many. */
-size_t glyd_base_lay_excerpts(const glyd_base *base, glyd_base_reach reach, const glyd_base_copy *copies, size_t n,
-                              size_t last_gap, size_t limit, uint8_t *out);
+ * other at out, limit bytes at most; *size: how many. */
+glyd_status glyd_base_lay_excerpts(const glyd_base *base, glyd_base_reach reach, const glyd_base_copy *copies, size_t n,
+                                   size_t last_gap, size_t limit, uint8_t *out, size_t *size);
 
 #endif

@@ -40,6 +40,19 @@ glyd_status glyd_base_source_create(glyd_base **base, const void *data, uint64_t
   return GLYD_OK;
 }
 
+glyd_status glyd_base_source_create_reader(glyd_base **base, uint64_t size, unsigned depth,
+                                           const glyd_base_reader *reader, const glyd_allocator *allocator) {
+  glyd_base *b = glyd_alloc_get(allocator, sizeof *b);
+  *base = b;
+  if (!b) {
+    reader->free(reader->state);
+    return GLYD_E_MEMORY;
+  }
+  *b = (glyd_base){.size = size, .reader = *reader, .depth = depth};
+  if (allocator) b->allocator = *allocator;
+  return GLYD_OK;
+}
+
 void glyd_base_source_release(const glyd_base *base, uint64_t from, uint64_t to) {
 #if defined(MADV_DONTNEED)
   if (!base->is_mapped || base->size == 0) return;
@@ -62,10 +75,27 @@ void glyd_base_source_release_all(const glyd_base *base) {
 void glyd_base_source_free(glyd_base *base) {
   if (!base) return;
   const glyd_allocator a = base->allocator;
+  if (base->reader.free) base->reader.free(base->reader.state);
   glyd_alloc_put(&a, base->map);
   glyd_alloc_put(&a, base);
 }
 
-void glyd_base_source_copy(const glyd_base *base, uint64_t position, uint8_t *out, size_t len) {
+glyd_status glyd_base_source_copy(const glyd_base *base, uint64_t position, uint8_t *out, size_t len) {
+  if (base->reader.read) return base->reader.read(base->reader.state, position, out, len);
   if (len > 0) memcpy(out, base->data + position, len);
+  return GLYD_OK;
 }
+
+glyd_status glyd_base_source_view(const glyd_base *base, uint64_t position, size_t len, const uint8_t **view,
+                                  uint8_t **owned) {
+  *owned = NULL;
+  if (!base->reader.read) {
+    *view = base->data + position;
+    return GLYD_OK;
+  }
+  *owned = glyd_alloc_get(&base->allocator, len);
+  *view = *owned;
+  return *owned ? base->reader.read(base->reader.state, position, *owned, len) : GLYD_E_MEMORY;
+}
+
+void glyd_base_source_close_view(const glyd_base *base, uint8_t *owned) { glyd_alloc_put(&base->allocator, owned); }

@@ -154,6 +154,28 @@ glyd_status glyd_frame_decode_size(const uint8_t *in, size_t len, const glyd_lim
   return e.status;
 }
 
+glyd_status glyd_frame_walk(const uint8_t *in, size_t len, const glyd_base *base, const glyd_limits *limits,
+                            glyd_frame_see *see, void *arg, uint64_t *content_size, glyd_error *error) {
+  glyd_error e = {.status = GLYD_OK};
+  *content_size = 0;
+  if (!arguments_valid(limits, NULL, 1)) {
+    (void)glyd_frame_fail(&e, GLYD_E_PARAMETER, 0, GLYD_CPU_CHOICE_AVX2, 0);
+  } else {
+    cursor c;
+    cursor_init(&c, in, len, limits);
+    c.base = base;
+    item next = {.at = 0};
+    while (hop(&c, &next, &e) == GLYD_OK && next.segment.kind != GLYD_KIND_END) {
+      const size_t payload = next.at + next.segment.header_size;
+      const glyd_status status = see(arg, &next.segment, next.check, next.content, payload);
+      if (glyd_frame_fail(&e, status, next.at, 0, 0) != GLYD_OK) break;
+    }
+    if (e.status == GLYD_OK) *content_size = c.progress.total_content;
+  }
+  if (error) *error = e;
+  return e.status;
+}
+
 typedef struct job {
   cursor c;
   uint8_t *out;

@@ -39,7 +39,10 @@ static uint64_t id_start(const uint8_t *id) { return __builtin_bswap64(glyd_load
 glyd_status glyd_segment_decode_check_base(const glyd_frame_info *frame, const glyd_base *base, glyd_error *error) {
   if (!frame->has_base) return GLYD_OK;
   if (!base) return glyd_frame_fail(error, GLYD_E_BASE_MISSING, 0, id_start(frame->base_id), 0);
-  if (base->size != frame->base_size || memcmp(base->id, frame->base_id, sizeof base->id) != 0)
+  /* a base that is read piece by piece has no id: it is right if what is made of it has the right check */
+  const int is_named = !base->reader.read;
+  if (base->size != frame->base_size || (!is_named && frame->check == GLYD_CHECK_NONE) ||
+      (is_named && memcmp(base->id, frame->base_id, sizeof base->id) != 0))
     return glyd_frame_fail(error, GLYD_E_BASE_WRONG, 0, id_start(frame->base_id), id_start(base->id));
   return GLYD_OK;
 }

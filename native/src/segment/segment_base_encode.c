@@ -106,7 +106,9 @@ glyd_status glyd_segment_base_encode(const glyd_lz_config *config, void *workspa
   if (status != GLYD_OK) return status;
   at += part;
   if (rest > 0) {
-    const size_t excerpts = glyd_base_lay_excerpts(base, reach, p.copies, n, last_gap, len - rest, p.work);
+    size_t excerpts;
+    status = glyd_base_lay_excerpts(base, reach, p.copies, n, last_gap, len - rest, p.work, &excerpts);
+    if (status != GLYD_OK) return status;
     uint8_t *to = p.work + excerpts;
     const uint8_t *from = in;
     for (size_t i = 0; i < n; i++) {

@@ -45,9 +45,13 @@ glyd_status glyd_segment_weights_decode(unsigned cpu, void *workspace, const gly
       uint64_t place;
       const uint8_t *const numbers = glyd_get_varint(ip, ip + body, &place);
       if (numbers == NULL || base == NULL || place > base->size || size > base->size - place) return GLYD_E_CORRUPT;
-      status =
-          glyd_fields_difference_decode(cpu, workspace, op, n, base->data + place, numbers,
-                                        (size_t)(ip + body - numbers), (size_t)(in_end - ip) - (size_t)body, pass, at);
+      const uint8_t *old;
+      uint8_t *owned;
+      status = glyd_base_source_view(base, place, n, &old, &owned);
+      if (status == GLYD_OK)
+        status = glyd_fields_difference_decode(cpu, workspace, op, n, old, numbers, (size_t)(ip + body - numbers),
+                                               (size_t)(in_end - ip) - (size_t)body, pass, at);
+      glyd_base_source_close_view(base, owned);
       break;
     }
     default: return GLYD_E_CORRUPT;

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from glyd_codec._buffers import borrow, to_bytes
 from glyd_codec._errors import ParameterError, status_error
 from glyd_codec._native import ffi, lib
+from glyd_codec._params import native_limits
 from glyd_codec._source import is_path
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
     from typing_extensions import Self
 
+    from glyd_codec._limits import Limits
     from glyd_codec._source import Path
 
     BaseSource: TypeAlias = "ReadableBuffer | Path | IO[bytes]"
@@ -83,6 +85,66 @@ class Base:
         number = ffi.new("uint8_t[16]")
         lib.glyd_base_get_id(self._native, number)
         self._id = to_bytes(number, 16)
+
+    @classmethod
+    def from_frames(
+        cls,
+        frames: ReadableBuffer | Path | IO[bytes],
+        *,
+        base: BaseLike | None = None,
+        limits: Limits | None = None,
+    ) -> Self:
+        """Return the content of frames as a base that is decoded only as far as reads ask for.
+
+        What was stored against the third version of something, which was stored against the
+        second, and so on, is read through a chain of such bases without making any version
+        but the one wanted, and a range of it without making all of that one.
+
+        Parameters
+        ----------
+        frames
+            Whole frames and nothing else: a buffer, a path, or a binary file object, as for `Base`.
+        base
+            What these frames were stored against, which may come from here as well.
+        limits
+            Limits for hostile input.
+
+        Returns
+        -------
+        Base
+            For reading alone, and without an `id` (zeros): whatever it is used for must have
+            checksums, which say whether it was the right one (ChecksumError).
+
+        Raises
+        ------
+        FormatError, MissingBaseError, WrongBaseError, LimitError
+            As `decompress` does, for what can be seen without decoding segments.
+        ParameterError
+            For more than 16 such bases below each other.
+
+        Notes
+        -----
+        Segments that were used last are kept, up to 128 MiB of each base. Reads that jump so much
+        that the whole would have been decoded eight times raise LimitError: decode it then.
+        """
+        memory, _ = _load(frames)
+        below = native_base(base)
+        holder = ffi.new("glyd_base **")
+        error = ffi.new("glyd_error *")
+        status = lib.glyd_base_create_frames(holder, memory, len(memory), below, native_limits(limits), ffi.NULL, error)
+        if status != lib.GLYD_OK:
+            raise status_error(status, error)
+
+        def free(native: Any, held: Any = (memory, below)) -> None:  # noqa: ARG001 - keeps both as long as the handle
+            lib.glyd_base_free(native)
+
+        self = cls.__new__(cls)
+        self._lock = threading.Lock()
+        self._is_indexed = False
+        self._native = ffi.gc(holder[0], free)
+        self._nbytes = int(lib.glyd_base_size(self._native))
+        self._id = bytes(16)
+        return self
 
     @property
     def id(self) -> bytes:
