@@ -13,14 +13,17 @@ from glyd_store._cache import IN_MEMORY_NBYTES
 from glyd_store._entry import Content, Place, entry_key, stream_key
 from glyd_store._errors import IntegrityError
 from glyd_store._frames import copy_content, verify
-from glyd_store._hashing import PIECE_NBYTES, Hasher, file_pieces
+from glyd_store._hashing import Hasher, file_pieces
 from glyd_store._journal import read_entry
+from glyd_store._ranges import ContentFile, Range
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import BinaryIO
+    from typing import BinaryIO, TypeVar
 
     from glyd_store._core import Core
+
+    T = TypeVar("T")
 
 DECODES_MAX = 5
 """Frames that are decoded for one content, at most."""
@@ -99,47 +102,6 @@ def chain_of(core: Core, row: Row) -> list[Row]:
 ADVICE = "run 'check' to see what else is concerned; 'repair' may bring it back"
 
 
-class _Range(io.RawIOBase):
-    """Part of a file."""
-
-    def __init__(self, file: BinaryIO, start: int, size: int) -> None:
-        super().__init__()
-        self._file, self._start, self._size = file, start, size
-        self._at = 0
-        self._next = -1  # where the file stands
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        start = (0, self._at, self._size)[whence]
-        if start + offset < 0:
-            raise ValueError(f"cannot seek to {start + offset}")
-        self._at = start + offset
-        return self._at
-
-    def readinto(self, out: object) -> int:
-        view = memoryview(out).cast("B")  # type: ignore[arg-type]
-        n = min(len(view), max(self._size - self._at, 0))
-        if n:
-            if self._next != self._at:
-                self._file.seek(self._start + self._at)
-            n = self._file.readinto(view[:n])  # type: ignore[attr-defined]
-            self._next = self._at = self._at + n
-        return n
-
-    def close(self) -> None:
-        if not self.closed:
-            self._file.close()
-        super().close()
-
-
 def own_file(core: Core, row: Row) -> BinaryIO:
     """Open the file that holds the frame of a content."""
     if row.kind == "missing":
@@ -159,24 +121,10 @@ def own_file(core: Core, row: Row) -> BinaryIO:
         raise IntegrityError(f"{row.key} is missing", key=row.key, advice=ADVICE) from None
 
 
-class ContentFile(io.BufferedReader):
-    """The content of an object as a file; closes all that it is read from."""
-
-    def __init__(self, raw: io.RawIOBase, stack: ExitStack) -> None:
-        super().__init__(raw, PIECE_NBYTES)
-        self._stack = stack
-
-    def close(self) -> None:
-        """Close it and what it is read from."""
-        if not self.closed:
-            super().close()
-            self._stack.close()
-
-
 def open_content(core: Core, row: Row, threads: int = 0) -> BinaryIO:
     """Return a content as a file that can seek; ranges are checked by the checks of their segments.
 
-    The bases of a content are decoded as a whole for it, into memory or a temporary file.
+    Of its bases only what a range goes back to is decoded.
     """
     with ExitStack() as stack:
         raw = _open_raw(core, row, stack, threads)
@@ -184,28 +132,34 @@ def open_content(core: Core, row: Row, threads: int = 0) -> BinaryIO:
 
 
 def _open_raw(core: Core, row: Row, stack: ExitStack, threads: int) -> io.RawIOBase:
-    base = open_base(core, row, stack, threads)
-    file = stack.enter_context(own_file(core, row))
-    frame = stack.enter_context(glyd.open(file, base=base, threads=threads))
-    return _Range(cast("BinaryIO", frame), row.offset if row.kind == "member" else 0, row.size)
+    def opened(base: glyd.Base | None) -> BinaryIO:
+        file = stack.enter_context(own_file(core, row))
+        return cast("BinaryIO", stack.enter_context(glyd.open(file, base=base, threads=threads)))
 
-
-def open_base(core: Core, row: Row, stack: ExitStack, threads: int = 0) -> glyd.Base | None:
-    """Return the base of a content, decoded; None when it stands alone.
-
-    What a base is, its frame says and the codec checks before anything is decoded.
-    """
     chain = chain_of(core, row)
-    return None if len(chain) == 1 else _decode_chain(core, chain[1:], stack, threads)
+    start = row.offset if row.kind == "member" else 0
+    if len(chain) == 1:
+        return Range(opened(None), start, row.size)
+    base = _layers(core, chain[1:], stack)
+    return Range(opened(base), start, row.size, lambda: opened(_decode_chain(core, chain[1:], stack, threads)))
 
 
 def open_as_base(core: Core, row: Row, stack: ExitStack, threads: int = 0) -> glyd.Base:
     """Return a whole content, decoded, to be a base."""
-    return _decode_chain(core, chain_of(core, row), stack, threads)
+    chain = chain_of(core, row)
+    cached = core.bases.get(row.sha256)
+    if cached is not None:
+        return cached
+    below = _layers(core, chain[1:], stack)
+    try:
+        with own_file(core, row) as file:
+            return _decode_base(core, file, row, below, stack, threads)
+    except glyd.LimitError:
+        return _decode_chain(core, chain, stack, threads)
 
 
-def _decode_chain(core: Core, chain: list[Row], stack: ExitStack, threads: int) -> glyd.Base:
-    """Return the first of a content and its bases as a base, in memory or in a temporary file when it is large."""
+def _layers(core: Core, chain: list[Row], stack: ExitStack) -> glyd.Base | None:
+    """Return the first of a content and its bases as a base that is decoded as far as it is asked for."""
     base: glyd.Base | None = None
     missing = chain
     for i, link in enumerate(chain):
@@ -213,8 +167,38 @@ def _decode_chain(core: Core, chain: list[Row], stack: ExitStack, threads: int) 
         if base is not None:
             missing = chain[:i]
             break
+    for link in reversed(missing):
+        with own_file(core, link) as file:
+            base = glyd.Base.from_frames(_mapped_or_read(file, link, stack), base=base)
+    return base
+
+
+def _mapped_or_read(file: BinaryIO, row: Row, stack: ExitStack) -> BinaryIO | bytes:
+    """Return a stream in memory, or where it is large as a file that can be mapped."""
+    if row.size <= IN_MEMORY_NBYTES:
+        return file.read()  # what is mapped could not say that the disk fails
+    try:
+        file.fileno()
+    except (OSError, AttributeError):
+        import tempfile  # noqa: PLC0415 - costs 10 ms
+
+        spool = stack.enter_context(tempfile.TemporaryFile())
+        for piece in file_pieces(file):
+            spool.write(piece)
+        spool.flush()
+        spool.seek(0)
+        return spool
+    return file
+
+
+def _decode_chain(core: Core, chain: list[Row], stack: ExitStack, threads: int) -> glyd.Base:
+    """Return the first of a content and its bases as a base, all of them decoded as a whole.
+
+    This is for contents that take their base in such an order that `_layers` would decode it many times.
+    """
+    base: glyd.Base | None = None
     with ExitStack() as mine:
-        for link in reversed(missing):
+        for link in reversed(chain):
             with ExitStack() as parts:
                 file = parts.enter_context(own_file(core, link))
                 base = _decode_base(core, file, link, base, parts, threads)
@@ -243,6 +227,21 @@ def _decode_base(
     spool.flush()
     spool.seek(0)
     return stack.enter_context(glyd.Base(spool))
+
+
+def _decode(core: Core, row: Row, decode: Callable[[bytes, glyd.Base | None], T]) -> T:
+    """Decode a content that fits into memory by a function that takes its frame and its base."""
+    chain = chain_of(core, row)
+    with ExitStack() as stack:
+        with own_file(core, row) as file:
+            frame = file.read()
+        base = _layers(core, chain[1:], stack)
+        try:
+            return decode(frame, base)
+        except glyd.LimitError:
+            if base is None:
+                raise
+            return decode(frame, _decode_chain(core, chain[1:], stack, 0))
 
 
 def read_content(
@@ -275,13 +274,12 @@ def read_content(
                 file = cast("BinaryIO", _open_raw(core, row, stack, threads))
                 copy_content(file, write, row, f"the content in {row.key}", threads, thorough=thorough)
         else:
-            with ExitStack() as stack:
-                base = open_base(core, row, stack, threads)
-                with own_file(core, row) as file:
-                    frame = file.read()
-                is_base = core.index.row("SELECT 1 FROM content WHERE base = ?", row.sha256) is not None
-                out = stack.enter_context(core.memory.lend(row.size))
-                n = glyd.decompress_into(frame, out, base=base, threads=threads)
+            is_base = core.index.row("SELECT 1 FROM content WHERE base = ?", row.sha256) is not None
+            with core.memory.lend(row.size) as out:
+                into = out
+                n = _decode(
+                    core, row, lambda frame, base: glyd.decompress_into(frame, into, base=base, threads=threads)
+                )
                 verify(out[:n], row, f"the content in {row.key}", threads, thorough=thorough)
                 if is_base:  # the next one read may be based on it
                     core.bases.put(row.sha256, glyd.Base(out.toreadonly()))
@@ -296,10 +294,12 @@ def get_content(core: Core, row: Row, threads: int = 0) -> bytes:
         out = bytearray()
         read_content(core, row, out.extend, threads)
         return bytes(out)
-    with _blaming(core, row), ExitStack() as stack:
-        base = open_base(core, row, stack, threads)
-        with own_file(core, row) as file:
-            data = glyd.decompress(file.read(), base=base, max_size=row.size, threads=threads)
+    with _blaming(core, row):
+        data = _decode(
+            core,
+            row,
+            lambda frame, base: glyd.decompress(frame, base=base, max_size=row.size, threads=threads),
+        )
         verify(data, row, f"the content in {row.key}", threads)
         return data
 
