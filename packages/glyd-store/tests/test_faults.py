@@ -130,6 +130,10 @@ def delete_and_compact(bench, store):
     store.compact()
 
 
+def recode(bench, store):
+    store.compact(level="ultra")
+
+
 def rebase(bench, store):
     store.rebase(next(i for i, (name, data) in bench.objects.items() if name == "big" and data != BIG))
 
@@ -146,7 +150,7 @@ SCENARIOS = {
     f.__name__: f
     for f in (
         put_large, put_version, put_small, put_duplicate, put_packed, put_many,
-        delete, compact, delete_and_compact, rebase, rebuild, first_put,
+        delete, compact, delete_and_compact, recode, rebase, rebuild, first_put,
     )
 }  # fmt: skip
 

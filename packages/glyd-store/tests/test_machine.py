@@ -88,9 +88,9 @@ class Machine(RuleBasedStateMachine):
         self.store.undelete([number])
         self.objects[number] = self.deleted.pop(number)
 
-    @rule()
-    def compact(self):
-        self.store.compact()
+    @rule(level=st.sampled_from([None, None, "high"]))
+    def compact(self, level):
+        self.store.compact(level=level)
         self.deleted.clear()
 
     @precondition(lambda self: self.objects)

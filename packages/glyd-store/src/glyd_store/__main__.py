@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: BUSL-1.1
 """``python -m glyd_store``."""
 
-import sys
+from glyd_store.cli import script
 
-from glyd_store.cli import main
-
-sys.exit(main())
+script()

@@ -91,7 +91,7 @@ class Memory:
             free = [block for block in self._blocks if _is_free(block)]
             block = min((b for b in free if n <= len(b) <= 2 * n + _SLACK), key=len, default=None)
             if block is None:
-                block = _new_block(n + n // 8)  # the next version is a little larger
+                block = _new_block(n + n // 8 + 1)  # the next version is a little larger
                 self._blocks.append(block)
                 kept = sum(map(len, self._blocks))
                 for old in free:

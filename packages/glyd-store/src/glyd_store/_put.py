@@ -196,7 +196,7 @@ class Writer:
         core = self.core
         found = find_base(core, source, name)
         written = None if found is None else self._try_delta(source, *found)
-        (staged, out), base = written or (self._write(source, None), None)
+        (staged, out), base = written or (self.write(source, None), None)
         try:
             stream = out.sha256
             made_here = core.index.row("SELECT 1 FROM stream WHERE id = ?", stream) is None
@@ -228,11 +228,11 @@ class Writer:
                 return None
             if alike < ALIKE_MIN and not self._sample_pays(source, decoded):
                 return None
-            delta = self._write(source, decoded)
+            delta = self.write(source, decoded)
         if delta[1].nbytes <= SURE * source.size or delta[1].nbytes <= PAYS * self._estimate_alone(source):
             return delta, base
         try:
-            plain = self._write(source, None)
+            plain = self.write(source, None)
         except BaseException:
             delta[0].discard()
             raise
@@ -271,7 +271,7 @@ class Writer:
             records += len(glyd.compress(piece, self.level, records=True, threads=1))  # type: ignore[arg-type]
         return records <= RECORDS_PAY * plain
 
-    def _write(self, source: Source, base: glyd.Base | None) -> Frame:
+    def write(self, source: Source, base: glyd.Base | None) -> Frame:
         """Write a content as a frame without a name, and read it back."""
         staged = self.core.backend.stage()
         try:

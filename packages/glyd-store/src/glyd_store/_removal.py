@@ -7,11 +7,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from glyd_store._contents import find_content, get_content, open_content, read_content, restated
-from glyd_store._entry import Place, Stream, entry_key, entry_seq, stream_key
-from glyd_store._errors import ObjectNotFoundError, StoreError
-from glyd_store._frames import HashingFile, write_frame
-from glyd_store._hashing import file_pieces
+from glyd_store._contents import find_content, get_content
+from glyd_store._entry import entry_key, entry_seq, stream_key
+from glyd_store._errors import ObjectNotFoundError
 from glyd_store._index import decode_name
 from glyd_store._info import object_by_id, resolve
 from glyd_store._packing import pack_order, pack_waiting, restate_objects, write_pack
@@ -39,6 +37,8 @@ class CompactReport:
         Bytes of all these files.
     held_nbytes
         Bytes of contents without an object that stay because other contents are based on them.
+    n_recoded
+        Streams that were written again at another level.
     """
 
     n_objects: int = 0
@@ -47,6 +47,7 @@ class CompactReport:
     n_orphans: int = 0
     freed_nbytes: int = 0
     held_nbytes: int = 0
+    n_recoded: int = 0
 
 
 def delete_objects(core: Core, refs: Iterable[int | ObjectInfo]) -> list[ObjectInfo]:
@@ -234,39 +235,3 @@ def _rewrite_pack(core: Core, stream: bytes, before: int, level: str, report: Co
     core.remove([stream_key(stream), *map(entry_key, seqs)])
     report.n_objects += n_objects - len(entry.objects)
     report.freed_nbytes += max(0, old_nbytes - entry.streams[0].nbytes)
-
-
-def rebase(core: Core, ref: str | int | ObjectInfo, level: str, threads: int = 0) -> ObjectInfo:
-    """Store the content of an object alone again, for objects that are read often."""
-    core.check_writable()
-    with core.writing():
-        info = resolve(core, ref)
-        row = find_content(core, bytes.fromhex(info.sha256))
-        if row is None or row.base is None:
-            return info
-        staged = core.backend.stage()
-        made: list[bytes] = []
-        entry = core.new_entry("move")
-        try:
-            out = HashingFile(staged.file)
-            with open_content(core, row) as file:
-                write_frame(out, file_pieces(file), row.size, level, threads=threads)
-            stream = out.sha256
-            if core.index.row("SELECT 1 FROM stream WHERE id = ?", stream) is not None:
-                raise StoreError(f"the stream {stream.hex()} is there already, for another content")
-            made.append(stream)
-            staged.publish(stream_key(stream))
-        finally:
-            staged.discard()
-        moved = restated(core, row, Place("stream", stream), None)
-        entry.contents.append(moved)
-        entry.streams.append(Stream(stream, out.nbytes, row.size))
-        try:
-            read_content(core, row._replace(stream=stream, base=None, seq=entry.seq), None, thorough=True)
-            entry.drop_streams = [row.stream] if row.stream is not None else []
-            core.commit(entry)
-        except BaseException as error:
-            core.discard_streams(made, error)
-            raise
-        core.remove([stream_key(dropped) for dropped in entry.drop_streams])
-        return object_by_id(core.index, info.id)

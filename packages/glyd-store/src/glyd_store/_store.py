@@ -4,6 +4,8 @@
 
 What one operation needs and others do not is imported by it: a command that does one thing
 should not wait for the rest.
+
+File length: one class with what users read about it.
 """
 
 # ruff: noqa: PLC0415
@@ -86,9 +88,7 @@ class Store:
         break_lock: bool = False,
         progress: Callable[[str, int], None] | None = None,
     ) -> None:
-        if level not in glyd.LEVELS:
-            raise glyd.ParameterError(f"level must be one of {', '.join(glyd.LEVELS)}; not {level!r}")
-        self.level = level
+        self.level = _checked(level)
         self.threads = threads
         self._progress = progress
         backend = open_backend(where, cache)
@@ -310,16 +310,31 @@ class Store:
 
         return prune(self._core, policy, dry_run=dry_run)
 
-    def compact(self, *, grace: timedelta = timedelta(0), dry_run: bool = False) -> CompactReport:
-        """Remove from the disk what was deleted longer than a grace period ago, and what else nothing needs."""
+    def compact(
+        self, *, grace: timedelta = timedelta(0), dry_run: bool = False, level: str | None = None
+    ) -> CompactReport:
+        """Remove from the disk what was deleted longer than a grace period ago, and what else nothing needs.
+
+        Parameters
+        ----------
+        grace, dry_run
+            Spare what was deleted less than this ago; only say what would be removed.
+        level
+            Write streams of a lower level again at this one, as they take time that `put` has not.
+        """
         from glyd_store._removal import compact
 
         grace_ns = grace // timedelta(microseconds=1) * 1000
-        return compact(self._core, grace_ns=grace_ns, dry_run=dry_run, level=self.level)
+        report = compact(self._core, grace_ns=grace_ns, dry_run=dry_run, level=_checked(level or self.level))
+        if level is not None and not dry_run:
+            from glyd_store._recode import recode
+
+            recode(self._core, level, report, self.threads, self._progress)
+        return report
 
     def rebase(self, ref: Ref) -> ObjectInfo:
         """Store the content of an object alone again: reads of it then decode one frame."""
-        from glyd_store._removal import rebase
+        from glyd_store._recode import rebase
 
         return rebase(self._core, ref, self.level, self.threads)
 
@@ -395,3 +410,9 @@ class Store:
         """Hold the lock over several operations."""
         with self._core.writing():
             yield
+
+
+def _checked(level: str) -> str:
+    if level not in glyd.LEVELS:
+        raise glyd.ParameterError(f"level must be one of {', '.join(glyd.LEVELS)}; not {level!r}")
+    return level

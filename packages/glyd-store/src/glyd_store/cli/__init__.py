@@ -4,6 +4,6 @@
 
 from __future__ import annotations
 
-from glyd_store.cli._main import main
+from glyd_store.cli._main import main, script
 
-__all__ = ["main"]
+__all__ = ["main", "script"]

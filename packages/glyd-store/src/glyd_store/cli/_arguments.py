@@ -186,6 +186,12 @@ def _compact(p: argparse.ArgumentParser) -> None:
         metavar="AGE",
         help="but keep what was deleted less than AGE ago",
     )
+    p.add_argument(
+        "--level",
+        choices=glyd.LEVELS,
+        dest="again",
+        help="write streams of lower levels again at this one: for the hours in which nothing else is to be done",
+    )
 
 
 def _rebase(p: argparse.ArgumentParser) -> None:

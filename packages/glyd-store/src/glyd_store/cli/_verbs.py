@@ -284,7 +284,7 @@ def _prune(store: Store, options: argparse.Namespace) -> int:
 
 
 def _compact(store: Store, options: argparse.Namespace) -> int:
-    found = store.compact(grace=options.grace, dry_run=options.dry_run)
+    found = store.compact(grace=options.grace, dry_run=options.dry_run, level=options.again)
     print_facts({name: getattr(found, name) for name in type(found).__slots__}, options)
     return Exit.OK
 
