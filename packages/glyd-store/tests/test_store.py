@@ -277,28 +277,6 @@ def test_empty_objects_are_checked_twice(store):
     assert store.get("a") == b""
 
 
-def test_compact_writes_streams_again_at_a_higher_level(store):
-    versions = [DUMP, DUMP[:400_000] + b"edit" + DUMP[400_000:], random.Random(1).randbytes(300_000)]
-    ids = [store.put("v", data).id for data in versions]
-    small = store.put("small", DUMP[:2000]).id
-    before = {i: store.info(i) for i in ids}
-    assert store.compact(level=store.level).n_recoded == 0
-    report = store.compact(level="ultra")
-    after = {i: store.info(i) for i in ids}
-    assert after[ids[0]].stored_nbytes < before[ids[0]].stored_nbytes
-    assert [info.n_decodes for info in after.values()] == [1, 2, 1]  # bases are as they were
-    assert report.freed_nbytes == sum(b.stored_nbytes - after[i].stored_nbytes for i, b in before.items())
-    assert report.n_recoded >= 2
-    assert store.compact(level="ultra").n_recoded == 0
-    assert store.compact(level="high").n_recoded == 0
-    assert store.rebuild() == []
-    assert store.check(decode=True).ok
-    assert [store.get(i) for i in ids] == versions
-    assert store.get(small) == DUMP[:2000]
-    with pytest.raises(glyd.ParameterError):
-        store.compact(level="best")
-
-
 def test_packs(store):
     wanted = {f"dir/{i % 10}/{i}.json": b'{"id": %d, "value": "%d"}\n' % (i, i * i) * (i % 9 * 5) for i in range(3000)}
     ids = [info.id for info in store.put_many(wanted.items())]

@@ -1,0 +1,38 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""Streams that are written again at another level."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import glyd
+from glyd_store import Store
+
+LINES = b"".join(b"%d is the square of %d, and %d its cube\n" % (i * i, i, i**3) for i in range(20_000))
+
+
+@pytest.mark.parametrize("where", ["folder", "memory"])
+def test_compact_writes_streams_again_at_a_higher_level(where, tmp_path):
+    store = Store(tmp_path / "s" if where == "folder" else "memory:", level="fast")
+    versions = [LINES, LINES[:400_000] + b"edit" + LINES[400_000:], random.Random(1).randbytes(300_000)]
+    ids = [store.put("v", data).id for data in versions]
+    small = store.put("small", LINES[:2000]).id
+    before = {i: store.info(i) for i in ids}
+    assert store.compact(level=store.level).n_recoded == 0
+    report = store.compact(level="ultra")
+    after = {i: store.info(i) for i in ids}
+    assert after[ids[0]].stored_nbytes < before[ids[0]].stored_nbytes
+    assert [info.n_decodes for info in after.values()] == [1, 2, 1]  # bases are as they were
+    assert report.freed_nbytes == sum(b.stored_nbytes - after[i].stored_nbytes for i, b in before.items())
+    assert report.n_recoded >= 2
+    assert store.compact(level="ultra").n_recoded == 0
+    assert store.compact(level="high").n_recoded == 0
+    assert store.rebuild() == []
+    assert store.check(decode=True).ok
+    assert [store.get(i) for i in ids] == versions
+    assert store.get(small) == LINES[:2000]
+    with pytest.raises(glyd.ParameterError):
+        store.compact(level="best")
