@@ -365,36 +365,53 @@ static const uint8_t *find_first(const uint8_t *in, const uint8_t *end) {
   return p;
 }
 
-static glyd_record_template *new_tuple(glyd_record_rows *rows, uint32_t n) {
-  static const uint8_t comma[2] = {',', ')'};
+/* Values between commas, or commas and a space (then all have it), up to the parenthesis that
+ * closes the row, or NULL. *n: how many. */
+static const uint8_t *tuple_values(const uint8_t *in, const uint8_t *p, const uint8_t *end, uint32_t space,
+                                   glyd_record_span *f, uint32_t *n) {
+  *n = 0;
+  while (p < end && *n < GLYD_RECORD_SLOTS_MAX - 1) {
+    const uint8_t *const s = p;
+    p = sql_value(p, end);
+    if (!p || p == end) return NULL;
+    f[(*n)++] = (glyd_record_span){(uint32_t)(s - in), (uint32_t)(p - s)};
+    if (*p == ')') return p;
+    if (*p != ',') return NULL;
+    p++;
+    if (!space) continue;
+    if (p == end || *p != ' ') return NULL;
+    p++;
+  }
+  return NULL;
+}
+
+static glyd_record_template *new_tuple(glyd_record_rows *rows, uint32_t n, uint32_t space) {
+  static const uint8_t comma[3] = {',', ' ', ')'};
   glyd_record_template *const t = glyd_record_rows_template(rows, n);
   if (!t) return NULL;
-  for (uint32_t i = 0; i <= n; i++) t->literal[i] = (glyd_record_text_ref){comma, i > 0 && i < n ? 1u : 0u};
-  t->literal[n - 1] = (glyd_record_text_ref){comma + 1, 1}; /* before the last slot, the text up to the next row */
+  for (uint32_t i = 0; i <= n; i++) t->literal[i] = (glyd_record_text_ref){comma, i > 0 && i < n ? 1u + space : 0u};
+  t->literal[n - 1] = (glyd_record_text_ref){comma + 2, 1}; /* before the last slot, the text up to the next row */
   return t;
 }
 
 int glyd_record_split_sql(glyd_record_rows *rows) {
   const uint8_t *const in = rows->in;
   const uint8_t *const end = in + rows->len, *p = find_first(in, end);
-  uint16_t by_count[GLYD_RECORD_SLOTS_MAX + 1];
+  uint16_t by_count[2][GLYD_RECORD_SLOTS_MAX + 1]; /* templates without and with spaces after commas */
+  uint32_t space = 0;
   memset(by_count, 0xFF, sizeof by_count);
   if (!glyd_record_rows_escape(rows, 0, (uint32_t)(p - in))) return 0;
   while (p < end) {
     const uint8_t *const row = p;
     if (!glyd_record_rows_room(rows, GLYD_RECORD_SLOTS_MAX)) return 0;
     glyd_record_span *const f = rows->fields + rows->n_fields;
-    uint32_t n = 0;
-    while (p && p < end && n < GLYD_RECORD_SLOTS_MAX - 1) {
-      const uint8_t *s = p;
-      p = sql_value(p, end);
-      if (!p || p == end) break;
-      f[n++] = (glyd_record_span){(uint32_t)(s - in), (uint32_t)(p - s)};
-      if (*p != ',') break;
-      p++;
-      /* spaces after a comma would keep every value from its type: they are literal only if always there */
+    uint32_t n;
+    p = tuple_values(in, row, end, space, f, &n);
+    if (!p) {
+      space ^= 1;
+      p = tuple_values(in, row, end, space, f, &n);
     }
-    if (!p || p >= end || *p != ')' || n == 0) { /* not a row: on with the next statement */
+    if (!p) { /* not a row: on with the next statement */
       p = find_rows(row, end);
       if (!glyd_record_rows_escape(rows, (uint32_t)(row - in), (uint32_t)(p - row))) return 0;
       continue;
@@ -404,12 +421,13 @@ int glyd_record_split_sql(glyd_record_rows *rows) {
     p = next ? next : find_rows(tail, end);
     const uint8_t *const tail_end = next ? next : tail;
     f[n++] = (glyd_record_span){(uint32_t)(tail - in), (uint32_t)(tail_end - tail)};
-    if (by_count[n] == UINT16_MAX && new_tuple(rows, n)) by_count[n] = (uint16_t)(rows->n_templates - 1);
-    if (by_count[n] == UINT16_MAX) {
+    uint16_t *const which = &by_count[space][n];
+    if (*which == UINT16_MAX && new_tuple(rows, n, space)) *which = (uint16_t)(rows->n_templates - 1);
+    if (*which == UINT16_MAX) {
       if (!glyd_record_rows_escape(rows, (uint32_t)(row - in), (uint32_t)(p - row))) return 0;
       continue;
     }
-    glyd_record_rows_add(rows, by_count[n], (uint32_t)(row - in));
+    glyd_record_rows_add(rows, *which, (uint32_t)(row - in));
     if (!glyd_record_rows_escape(rows, (uint32_t)(tail_end - in), (uint32_t)(p - tail_end))) return 0;
   }
   return 1;

@@ -320,6 +320,9 @@ def odd_inputs():
         yield f"sql {odd!r}", sql[:40_000] + odd + sql[40_000:]
         yield f"sql front {odd!r}", odd + sql
         yield f"sql end {odd!r}", sql + odd
+    yield "sql spaces", sql.replace(b",", b", ")
+    yield "sql some spaces", sql[:50_000] + sql[50_000:60_000].replace(b",", b", ") + sql[60_000:]
+    yield "sql spaces before only", sql.replace(b",", b" ,")
     yield "sql cut", sql[:-30]
     yield "sql one a line", b"".join(b"INSERT INTO t VALUES(%d,'x%d');\n" % (i, i % 5) for i in range(2000))
     yield "sql backslashes", b"INSERT INTO t VALUES " + b",".join(b"(%d,'a\\'b,(')" % i for i in range(2000)) + b";\n"

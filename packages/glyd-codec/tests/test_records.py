@@ -36,6 +36,16 @@ def test_tables_become_records(name, level):
     assert len(frame) < 0.8 * len(glyd.compress(data, level))
 
 
+@pytest.mark.parametrize("comma", [b",", b", "])
+def test_dump_with_a_statement_a_row(comma):
+    """As `pg_dump --inserts` and sqlite3 write them: the former puts a space after each comma."""
+    rows = (line.replace(b",", comma) for line in CLEAN["csv"].splitlines()[1:4000])
+    data = b"".join(b"INSERT INTO public.t (a, b) VALUES (%s);\n" % row.replace(b'"', b"'") for row in rows)
+    frame = round_trip(data)
+    assert set(kinds(frame)) == {"record"}
+    assert len(frame) < 0.8 * len(glyd.compress(data))
+
+
 def test_the_frame_says_that_it_has_records():
     frame = round_trip(CLEAN["csv"])
     plain = glyd.compress(CLEAN["csv"])
