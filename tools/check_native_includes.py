@@ -22,6 +22,7 @@ from pathlib import Path
 UNITS = (
     "common",
     "bitstream",
+    "deflate",
     "huffman",
     "match",
     "weights",

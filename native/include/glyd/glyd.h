@@ -82,6 +82,11 @@ typedef struct glyd_base glyd_base;
 #define GLYD_WEIGHTS_AUTO 1 /* content that starts like a model: safetensors, GGUF, PyTorch, NumPy */
 #define GLYD_WEIGHTS_ON 2   /* wherever it gains, whatever the content starts with */
 
+/* When DEFLATE streams (gzip, zip, PNG, zlib) are opened: stored as what they decompress to. */
+#define GLYD_CONTAINERS_OFF 0
+#define GLYD_CONTAINERS_AUTO 1 /* where the first segment of the content has such streams */
+#define GLYD_CONTAINERS_ON 2   /* wherever they are */
+
 typedef struct glyd_params {
   int level;         /* GLYD_LEVEL_TURBO … GLYD_LEVEL_COLD */
   int threads;       /* worker threads; 1 none extra, 0 one a core */
@@ -92,6 +97,7 @@ typedef struct glyd_params {
       segment_size; /* content bytes a segment, 2^10 … 2^30; 0: 4 MiB (max: 8, high, base, records: 16, ultra: 32, cold: 64) or less */
   uint64_t content_size;    /* streaming only: exact total, or GLYD_SIZE_UNKNOWN */
   int weights;              /* GLYD_WEIGHTS_* */
+  int containers;           /* GLYD_CONTAINERS_*; not with a base, and not in glyd_encode_segment unless ON */
   int cpu;                  /* GLYD_CPU_CHOICE_*: which code variants (for tests; same bytes) */
   const glyd_base *base;    /* NULL, or an indexed base to store against; it must outlive the use of params */
   glyd_allocator allocator; /* zeros: malloc and free */
@@ -161,6 +167,7 @@ typedef struct glyd_frame_info {
   int has_trailer;
   int has_records;     /* 1: segments may be records, which take more memory to read */
   int has_cold;        /* 1: segments may be cold, which take more memory and time to read */
+  int has_opened;      /* 1: segments may be opened, which take more memory and time to read */
   int has_base;        /* 1: the frame is stored against the base that the next two fields name */
   uint8_t base_id[16]; /* XXH3-128 in canonical order, see glyd/base.h */
   uint64_t base_size;
@@ -290,6 +297,53 @@ GLYD_API void glyd_dctx_error(const glyd_dctx *ctx, glyd_error *error);
  * cap, may be overwritten. */
 GLYD_API glyd_status glyd_decode_segment(glyd_dctx *ctx, const glyd_frame_info *frame, void *out, size_t cap,
                                          const void *in, size_t len, size_t *out_len);
+
+/* ---- opened containers --------------------------------------------------- */
+
+/* What the payload of an opened segment says of itself. */
+typedef struct glyd_opened_info {
+  uint64_t n_streams;
+  int is_cut;                /* 1: streams were opened in part, what is inside is not all that they hold */
+  uint64_t inside_size;      /* bytes that they decompress to */
+  uint64_t kept_size;        /* bytes of the segment's content that are no part of a stream */
+  uint64_t description_size; /* bytes that say how the streams were made */
+  uint32_t head_size;        /* bytes before the segments inside */
+} glyd_opened_info;
+
+/* Read what an opened segment (header and payload: len bytes exactly) says. PARAMETER: it is of another kind. */
+GLYD_API glyd_status glyd_read_opened(const glyd_frame_info *frame, const void *in, size_t len, glyd_opened_info *info);
+
+/* Decode what is inside an opened segment: what its streams decompress to, one
+ * after the other, without making the streams again. *out_len: info.inside_size. */
+GLYD_API glyd_status glyd_decode_inside(glyd_dctx *ctx, const glyd_frame_info *frame, void *out, size_t cap,
+                                        const void *in, size_t len, size_t *out_len);
+
+#define GLYD_STREAM_GZIP 1
+#define GLYD_STREAM_ZIP 2
+#define GLYD_STREAM_PNG 3
+#define GLYD_STREAM_ZLIB 4
+
+#define GLYD_STREAM_OPENED 0
+#define GLYD_STREAM_INVALID 1 /* no stream, or one of an unusual form */
+#define GLYD_STREAM_SMALL 2   /* too short to gain */
+#define GLYD_STREAM_UNLIKE 3  /* made by an encoder so unlike zlib, or so slow, that opening does not pay */
+
+/* What becomes of a place where a stream begins. */
+typedef struct glyd_stream_info {
+  int kind;                  /* GLYD_STREAM_GZIP … */
+  int outcome;               /* GLYD_STREAM_OPENED … */
+  int is_cut;                /* 1: only the first part of the stream is opened */
+  uint64_t offset;           /* of the first byte of the stream */
+  uint64_t stored_size;      /* bytes of it that are opened, or would be */
+  uint64_t content_size;     /* bytes they decompress to */
+  uint64_t description_bits; /* that say how they were made */
+} glyd_stream_info;
+
+/* Look for streams in one segment's content and say what opening them gives: at
+ * most `cap` of them in order of their places; *n: how many there are.
+ * Errors: MEMORY. */
+GLYD_API glyd_status glyd_survey_streams(const void *in, size_t len, const glyd_allocator *allocator,
+                                         glyd_stream_info *streams, size_t cap, size_t *n);
 
 /* ---- fingerprints ------------------------------------------------------- */
 

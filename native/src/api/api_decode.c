@@ -65,3 +65,12 @@ glyd_status glyd_decode_segment(glyd_dctx *ctx, const glyd_frame_info *frame, vo
                                 size_t len, size_t *out_len) {
   return glyd_stream_decode_segment(ctx, frame, out, cap, in, len, out_len);
 }
+
+glyd_status glyd_read_opened(const glyd_frame_info *frame, const void *in, size_t len, glyd_opened_info *info) {
+  return glyd_stream_decode_opened_info(frame, in, len, info);
+}
+
+glyd_status glyd_decode_inside(glyd_dctx *ctx, const glyd_frame_info *frame, void *out, size_t cap, const void *in,
+                               size_t len, size_t *out_len) {
+  return glyd_stream_decode_inside(ctx, frame, out, cap, in, len, out_len);
+}

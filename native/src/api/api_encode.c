@@ -4,14 +4,21 @@
  * Exported functions of the compressor.
  */
 #include "base/base_map_encode.h"
+#include "common/alloc.h"
 #include "frame/frame_encode.h"
+#include "frame/opened_encode.h"
 #include "frame/stream_encode.h"
 #include "glyd/glyd.h"
 #include "match/match_sketch.h"
 
 void glyd_params_init(glyd_params *params, int level) {
-  *params = (glyd_params){
-      .level = level, .threads = 1, .checksum = 1, .content_size = GLYD_SIZE_UNKNOWN, .weights = GLYD_WEIGHTS_AUTO};
+  const int opens = level == GLYD_LEVEL_ULTRA || level == GLYD_LEVEL_COLD;
+  *params = (glyd_params){.level = level,
+                          .threads = 1,
+                          .checksum = 1,
+                          .content_size = GLYD_SIZE_UNKNOWN,
+                          .weights = GLYD_WEIGHTS_AUTO,
+                          .containers = opens ? GLYD_CONTAINERS_AUTO : GLYD_CONTAINERS_OFF};
 }
 
 glyd_status glyd_base_index(glyd_base *base) {
@@ -49,4 +56,12 @@ glyd_status glyd_encode_segment(glyd_cctx *ctx, void *out, size_t cap, const voi
 
 size_t glyd_fingerprints(glyd_fingerprint_state *state, const void *data, size_t len, uint64_t *out) {
   return glyd_match_sketch(state, data, len, out);
+}
+
+glyd_status glyd_survey_streams(const void *in, size_t len, const glyd_allocator *allocator, glyd_stream_info *streams,
+                                size_t cap, size_t *n) {
+  *n = 0;
+  if (!glyd_alloc_valid(allocator)) return GLYD_E_PARAMETER;
+  if (len == 0) return GLYD_OK;
+  return glyd_opened_encode_survey(in, len, allocator, streams, cap, n);
 }

@@ -11,6 +11,7 @@
 
 #include "cold/cold_memory.h"
 #include "common/mem.h"
+#include "frame/opened_common.h"
 #include "glyd/glyd.h"
 #include "record/record_common.h"
 
@@ -46,13 +47,19 @@ static inline uint64_t glyd_frame_memory_value(unsigned code) { return (uint64_t
 
 /* The memory code of a frame: the smallest that covers one segment and 1 MiB,
  * with a base the copies of a segment, with records what rebuilding them takes,
- * with cold segments the model. */
+ * with cold segments the model, with opened ones what is inside. */
 static inline unsigned glyd_frame_memory_code(unsigned segment_log, uint64_t content_size, int has_base,
-                                              int has_records, int has_cold) {
+                                              int has_records, int has_cold, int has_opened) {
   const uint64_t content = glyd_frame_content_max(segment_log, content_size);
   uint64_t need = (has_base ? 3 : 2) * content + GLYD_PAYLOAD_SLACK + (1u << 20);
-  if (has_records) need += glyd_record_decode_memory(content);
-  if (has_cold) need += glyd_cold_memory(content);
+  uint64_t most = content; /* of a segment, or one inside */
+  if (has_opened) {
+    const uint64_t inner = glyd_opened_inner_max(content);
+    need += glyd_opened_area_max(content) + GLYD_OPENED_REBUILD_MEMORY;
+    if (inner > most) most = inner;
+  }
+  if (has_records) need += glyd_record_decode_memory(most);
+  if (has_cold) need += glyd_cold_memory(most);
   unsigned code = 0;
   while (glyd_frame_memory_value(code) < need) code++;
   return code;

@@ -32,7 +32,7 @@ typedef struct cursor {
 
 typedef struct item {
   glyd_segment_info segment; /* kind END: the input is at its end */
-  int check;
+  glyd_frame_info frame;
   size_t at;        /* of the segment header */
   uint64_t content; /* where its content starts */
 } item;
@@ -110,7 +110,7 @@ static glyd_status hop(cursor *c, item *next, glyd_error *error) {
       continue;
     }
     next->content = g->total_content;
-    next->check = g->frame.check;
+    next->frame = g->frame;
     next->at = at;
     if (glyd_progress_segment(g, &next->segment, error)) return fail_at(error, at);
     const size_t left = c->len - at - next->segment.header_size;
@@ -227,7 +227,7 @@ static void work(void *arg, int worker) {
   pthread_mutex_lock(&j->lock);
   while (take(j, &next)) {
     glyd_error error = {.status = GLYD_OK};
-    const uint64_t need = glyd_segment_decode_workspace(next.segment.kind, next.segment.content_size);
+    const uint64_t need = glyd_segment_decode_workspace(&next.frame, next.segment.kind, next.segment.content_size);
     if (need > have) {
       if (workspace) j->memory -= have + GLYD_ALLOC_OVERHEAD;
       glyd_alloc_put(j->allocator, workspace);
@@ -242,7 +242,7 @@ static void work(void *arg, int worker) {
     }
     pthread_mutex_unlock(&j->lock);
     const glyd_status status =
-        glyd_segment_decode(j->c.cpu, workspace, j->c.base, &next.segment, next.check, j->out + next.content,
+        glyd_segment_decode(j->c.cpu, workspace, j->c.base, &next.frame, &next.segment, j->out + next.content,
                             j->c.in + next.at + next.segment.header_size, &error);
     pthread_mutex_lock(&j->lock);
     if (status) {

@@ -166,6 +166,7 @@ static glyd_status encode_frame(uint8_t *out, size_t cap, const uint8_t *in, siz
   if (status) return status;
   glyd_plan_encode_content(&j.plan, params, in, len);
   glyd_plan_encode_weights(&j.plan, in, len);
+  glyd_plan_encode_containers(&j.plan, in, len);
   j.plan.level = level;
   uint8_t header[GLYD_HEADER_ENCODE_MAX];
   if (!append(&j, header, glyd_header_encode_frame(&j.plan, header))) return GLYD_E_BUFFER;

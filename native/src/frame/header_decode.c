@@ -113,8 +113,11 @@ void glyd_header_decode_extensions(glyd_extension_reader *reader, const uint8_t 
         }
         reader->has_base = 1;
       }
-      if (reader->type == GLYD_RECORD_RECORDS || reader->type == GLYD_RECORD_COLD) {
-        int *const has = reader->type == GLYD_RECORD_RECORDS ? &reader->has_records : &reader->has_cold;
+      if (reader->type == GLYD_RECORD_RECORDS || reader->type == GLYD_RECORD_COLD ||
+          reader->type == GLYD_RECORD_OPENED) {
+        int *const has = reader->type == GLYD_RECORD_RECORDS ? &reader->has_records
+                         : reader->type == GLYD_RECORD_COLD  ? &reader->has_cold
+                                                             : &reader->has_opened;
         if (*has) {
           reader->malformed = 1;
           return;
@@ -126,8 +129,8 @@ void glyd_header_decode_extensions(glyd_extension_reader *reader, const uint8_t 
       }
     } else {
       reader->type = reader->value;
-      const int known =
-          reader->type == GLYD_RECORD_BASE || reader->type == GLYD_RECORD_RECORDS || reader->type == GLYD_RECORD_COLD;
+      const int known = reader->type == GLYD_RECORD_BASE || reader->type == GLYD_RECORD_RECORDS ||
+                        reader->type == GLYD_RECORD_COLD || reader->type == GLYD_RECORD_OPENED;
       if ((reader->type & 1) && !known && reader->required == 0) reader->required = reader->type;
     }
     reader->in_length = !reader->in_length;
@@ -165,13 +168,14 @@ glyd_status glyd_header_decode_finish(glyd_header_prefix *prefix, const glyd_ext
     return glyd_frame_fail(error, GLYD_E_HEADER, 0, GLYD_CONTENT_SIZE_MAX, info->content_size);
   if (!known && !info->has_trailer) return glyd_frame_fail(error, GLYD_E_HEADER, 0, GLYD_FLAG_TRAILER, prefix->flags);
   const unsigned code = glyd_frame_memory_code(prefix->segment_log, info->content_size, extensions->has_base,
-                                               extensions->has_records, extensions->has_cold);
+                                               extensions->has_records, extensions->has_cold, extensions->has_opened);
   if (code != prefix->memory_code) return glyd_frame_fail(error, GLYD_E_HEADER, 0, code, prefix->memory_code);
   if (extensions->malformed || extensions->skip || extensions->shift || extensions->in_length)
     return glyd_frame_fail(error, GLYD_E_HEADER, 0, prefix->extensions_size, extensions->skip);
   if (extensions->required) return glyd_frame_fail(error, GLYD_E_FEATURE, 0, 0, extensions->required);
   info->has_records = extensions->has_records;
   info->has_cold = extensions->has_cold;
+  info->has_opened = extensions->has_opened;
   return extensions->has_base ? decode_base(extensions, info, error) : GLYD_OK;
 }
 
@@ -196,7 +200,7 @@ glyd_status glyd_header_decode_frame(const uint8_t *in, size_t len, glyd_frame_i
 
 static int kind_known(int kind) {
   return (kind >= GLYD_KIND_RAW && kind <= GLYD_KIND_BASE) || kind == GLYD_KIND_WEIGHTS || kind == GLYD_KIND_COLD ||
-         kind == GLYD_KIND_FILTERED;
+         kind == GLYD_KIND_FILTERED || kind == GLYD_KIND_OPENED;
 }
 
 glyd_status glyd_header_decode_segment(const uint8_t *in, size_t len, const glyd_frame_info *frame,
@@ -211,6 +215,8 @@ glyd_status glyd_header_decode_segment(const uint8_t *in, size_t len, const glyd
   }
   if (!kind_known(kind)) return glyd_frame_fail(error, GLYD_E_FEATURE, 0, GLYD_KIND_LZ, (uint64_t)kind);
   if (kind == GLYD_KIND_RECORD && !frame->has_records)
+    return glyd_frame_fail(error, GLYD_E_CORRUPT, 0, GLYD_KIND_LZ, (uint64_t)kind);
+  if (kind == GLYD_KIND_OPENED && !frame->has_opened)
     return glyd_frame_fail(error, GLYD_E_CORRUPT, 0, GLYD_KIND_LZ, (uint64_t)kind);
   if (kind == GLYD_KIND_COLD && !frame->has_cold)
     return glyd_frame_fail(error, GLYD_E_CORRUPT, 0, GLYD_KIND_LZ, (uint64_t)kind);

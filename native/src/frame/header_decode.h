@@ -35,6 +35,7 @@ typedef struct glyd_extension_reader {
   int has_base;
   int has_records;
   int has_cold;
+  int has_opened;
   uint64_t value; /* of the varint being read */
   uint64_t skip;  /* bytes left of the record's data */
   uint64_t type;

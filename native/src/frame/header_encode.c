@@ -14,17 +14,18 @@ size_t glyd_header_encode_frame(const glyd_plan *plan, uint8_t *out) {
   unsigned flags = (unsigned)plan->check;
   if (known) flags |= GLYD_FLAG_CONTENT_SIZE;
   if (plan->has_trailer) flags |= GLYD_FLAG_TRAILER;
-  if (plan->base || plan->records || plan->cold) flags |= GLYD_FLAG_EXTENSIONS;
+  const int has_records = plan->base || plan->records || plan->cold || plan->containers;
+  if (has_records) flags |= GLYD_FLAG_EXTENSIONS;
   glyd_store32(out, GLYD_FRAME_MAGIC);
   out[4] = GLYD_FORMAT_VERSION;
   out[5] = (uint8_t)flags;
   out[6] = (uint8_t)plan->level;
   out[7] = (uint8_t)plan->segment_log;
   out[8] = (uint8_t)glyd_frame_memory_code(plan->segment_log, plan->content_size, plan->base != NULL, plan->records,
-                                           plan->cold);
+                                           plan->cold, plan->containers);
   uint8_t *p = out + 9;
   if (known) p = glyd_put_varint(p, plan->content_size);
-  if (plan->base || plan->records || plan->cold) { /* all lengths and types are below 128 */
+  if (has_records) { /* all lengths and types are below 128 */
     uint8_t *end = p + 1;
     if (plan->base) {
       uint8_t *const record = end + 2;
@@ -40,6 +41,10 @@ size_t glyd_header_encode_frame(const glyd_plan *plan, uint8_t *out) {
     }
     if (plan->cold) {
       *end++ = GLYD_RECORD_COLD;
+      *end++ = 0;
+    }
+    if (plan->containers) {
+      *end++ = GLYD_RECORD_OPENED;
       *end++ = 0;
     }
     p[0] = (uint8_t)(end - p - 1);

@@ -9,6 +9,7 @@
 #include "common/thread.h"
 #include "fields/fields_choose_encode.h"
 #include "frame/frame_common.h"
+#include "frame/opened_encode.h"
 #include "record/record_rows_encode.h"
 
 #define SEGMENT_GRAIN ((uint64_t)4 << 10)
@@ -20,6 +21,8 @@ static int params_valid(const glyd_params *params) {
   if ((params->checksum & ~1) || (params->long_distance & ~1)) return 0;
   if (params->weights < GLYD_WEIGHTS_OFF || params->weights > GLYD_WEIGHTS_ON) return 0;
   if (params->records < GLYD_RECORDS_OFF || params->records > GLYD_RECORDS_AUTO) return 0;
+  if (params->containers < GLYD_CONTAINERS_OFF || params->containers > GLYD_CONTAINERS_ON) return 0;
+  if (params->containers == GLYD_CONTAINERS_ON && params->base) return 0;
   if (params->long_distance && params->level < GLYD_LEVEL_MAX) return 0;
   const uint64_t size = params->segment_size;
   if (size != 0 && (size < (1u << GLYD_SEGMENT_LOG_MIN) || size > (1u << GLYD_SEGMENT_LOG_MAX))) return 0;
@@ -84,6 +87,9 @@ glyd_status glyd_plan_encode(glyd_plan *plan, const glyd_params *params, uint64_
       .base = params->base,
       .records = records,
       .cold = cold,
+      .containers = params->base ? GLYD_CONTAINERS_OFF : params->containers,
+      .inner_segment =
+          params->segment_size > level_segment(params->level) ? params->segment_size : level_segment(params->level),
       .lz = {.level = cold ? GLYD_LEVEL_MAX : params->level,
              .long_distance = params->long_distance,
              .segment_size = content_size < segment ? content_size : segment,
@@ -103,6 +109,12 @@ void glyd_plan_encode_weights(glyd_plan *plan, const uint8_t *in, size_t len) {
   }
   if (plan->weights != GLYD_WEIGHTS_AUTO) return;
   plan->weights = glyd_fields_sniff(in, first) ? GLYD_WEIGHTS_ON : GLYD_WEIGHTS_OFF;
+}
+
+void glyd_plan_encode_containers(glyd_plan *plan, const uint8_t *in, size_t len) {
+  if (plan->containers != GLYD_CONTAINERS_AUTO) return;
+  const size_t first = len < plan->segment_size ? len : (size_t)plan->segment_size;
+  plan->containers = glyd_opened_encode_sniff(in, first) ? GLYD_CONTAINERS_ON : GLYD_CONTAINERS_OFF;
 }
 
 void glyd_plan_encode_content(glyd_plan *plan, const glyd_params *params, const uint8_t *in, size_t len) {

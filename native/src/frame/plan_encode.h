@@ -28,12 +28,14 @@ typedef struct glyd_plan {
   int has_trailer;
   int weights; /* GLYD_WEIGHTS_*; AUTO until the content has been looked at */
   unsigned segment_log;
-  uint64_t segment_size; /* content bytes of every segment but the last and those before a flush */
-  uint64_t content_size; /* or GLYD_SIZE_UNKNOWN */
-  const glyd_base *base; /* or NULL */
-  int records;           /* segments may be records */
-  int cold;              /* segments may be cold */
-  int64_t base_shift;    /* expected place in the base of numbers, less that in the content */
+  uint64_t segment_size;  /* content bytes of every segment but the last and those before a flush */
+  uint64_t content_size;  /* or GLYD_SIZE_UNKNOWN */
+  const glyd_base *base;  /* or NULL */
+  int records;            /* segments may be records */
+  int containers;         /* GLYD_CONTAINERS_*; AUTO until the content has been looked at */
+  uint64_t inner_segment; /* content bytes of segments inside opened ones */
+  int cold;               /* segments may be cold */
+  int64_t base_shift;     /* expected place in the base of numbers, less that in the content */
   glyd_lz_config lz;
   glyd_allocator allocator;
 } glyd_plan;
@@ -44,6 +46,9 @@ glyd_status glyd_plan_encode(glyd_plan *plan, const glyd_params *params, uint64_
 /* Decide plan->weights, if it is AUTO, and plan->base_shift from the first bytes of the content: in
  * holds all of it, or at least the first segment. */
 void glyd_plan_encode_weights(glyd_plan *plan, const uint8_t *in, size_t len);
+
+/* Decide plan->containers, if it is AUTO: as for weights. */
+void glyd_plan_encode_containers(glyd_plan *plan, const uint8_t *in, size_t len);
 
 /* Leave records out if they are AUTO and the content, all of it in one place, does not begin with any. */
 void glyd_plan_encode_content(glyd_plan *plan, const glyd_params *params, const uint8_t *in, size_t len);

@@ -8,27 +8,29 @@
 #include "common/checksum.h"
 #include "common/mem.h"
 #include "frame/frame_common.h"
+#include "frame/opened_decode.h"
 #include "segment/segment_base_decode.h"
 #include "segment/segment_filter_decode.h"
 #include "segment/segment_record_decode.h"
 #include "segment/segment_weights_decode.h"
 
 /* LZ, weights and filtered ones: one size, as a workspace serves segment after segment. */
-uint64_t glyd_segment_decode_workspace(int kind, uint64_t content_size) {
+uint64_t glyd_segment_decode_workspace(const glyd_frame_info *frame, int kind, uint64_t content_size) {
   if (kind == GLYD_KIND_BASE) return glyd_segment_base_decode_workspace(content_size);
   if (kind == GLYD_KIND_RECORD) return glyd_segment_record_decode_workspace(content_size);
   if (kind == GLYD_KIND_COLD) return glyd_cold_decode_workspace(content_size);
+  if (kind == GLYD_KIND_OPENED) return glyd_opened_decode_workspace(frame, content_size);
   const int blocks = kind == GLYD_KIND_LZ || kind == GLYD_KIND_WEIGHTS || kind == GLYD_KIND_FILTERED;
   return blocks ? glyd_segment_weights_decode_workspace() : 0;
 }
 
 uint64_t glyd_segment_decode_workspace_max(const glyd_frame_info *frame, uint64_t content_size) {
-  uint64_t most = glyd_segment_decode_workspace(GLYD_KIND_LZ, content_size);
-  const int kinds[3] = {frame->has_base ? GLYD_KIND_BASE : GLYD_KIND_LZ,
-                        frame->has_records ? GLYD_KIND_RECORD : GLYD_KIND_LZ,
-                        frame->has_cold ? GLYD_KIND_COLD : GLYD_KIND_LZ};
-  for (unsigned i = 0; i < 3; i++) {
-    const uint64_t n = glyd_segment_decode_workspace(kinds[i], content_size);
+  uint64_t most = glyd_segment_decode_workspace(frame, GLYD_KIND_LZ, content_size);
+  const int kinds[4] = {
+      frame->has_base ? GLYD_KIND_BASE : GLYD_KIND_LZ, frame->has_records ? GLYD_KIND_RECORD : GLYD_KIND_LZ,
+      frame->has_cold ? GLYD_KIND_COLD : GLYD_KIND_LZ, frame->has_opened ? GLYD_KIND_OPENED : GLYD_KIND_LZ};
+  for (unsigned i = 0; i < 4; i++) {
+    const uint64_t n = glyd_segment_decode_workspace(frame, kinds[i], content_size);
     if (n > most) most = n;
   }
   return most;
@@ -58,8 +60,10 @@ static void fill(uint8_t *out, uint8_t value, size_t len, glyd_checksum_pass *pa
   }
 }
 
-glyd_status glyd_segment_decode(unsigned cpu, void *workspace, const glyd_base *base, const glyd_segment_info *segment,
-                                int check, uint8_t *out, const uint8_t *payload, glyd_error *error) {
+glyd_status glyd_segment_decode(unsigned cpu, void *workspace, const glyd_base *base, const glyd_frame_info *frame,
+                                const glyd_segment_info *segment, uint8_t *out, const uint8_t *payload,
+                                glyd_error *error) {
+  const int check = frame->check;
   const size_t len = (size_t)segment->content_size;
   glyd_status status = GLYD_OK;
   glyd_checksum_pass hash;
@@ -90,6 +94,9 @@ glyd_status glyd_segment_decode(unsigned cpu, void *workspace, const glyd_base *
     break;
   case GLYD_KIND_FILTERED:
     status = glyd_segment_filter_decode(cpu, workspace, out, len, payload, (size_t)segment->payload_size);
+    break;
+  case GLYD_KIND_OPENED:
+    status = glyd_opened_decode(cpu, workspace, frame, out, len, payload, (size_t)segment->payload_size);
     break;
   default: status = GLYD_E_FEATURE; break;
   }

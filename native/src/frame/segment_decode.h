@@ -11,8 +11,8 @@
 
 #include "glyd/glyd.h"
 
-/* Bytes of workspace, aligned to 64, for segments of this kind and size; 0: none. */
-uint64_t glyd_segment_decode_workspace(int kind, uint64_t content_size);
+/* Bytes of workspace, aligned to 64, for segments of this kind and size in the frame; 0: none. */
+uint64_t glyd_segment_decode_workspace(const glyd_frame_info *frame, int kind, uint64_t content_size);
 
 /* The most that any segment of the frame needs that has so much content. */
 uint64_t glyd_segment_decode_workspace_max(const glyd_frame_info *frame, uint64_t content_size);
@@ -22,9 +22,9 @@ uint64_t glyd_segment_decode_workspace_max(const glyd_frame_info *frame, uint64_
 glyd_status glyd_segment_decode_check_base(const glyd_frame_info *frame, const glyd_base *base, glyd_error *error);
 
 /* Decode segment->content_size bytes into out from segment->payload_size bytes
- * at payload; nothing else is read or written. check: GLYD_CHECK_* of the
- * frame. base: NULL, or checked for the frame. Offsets in error are 0: the segment's start. */
-glyd_status glyd_segment_decode(unsigned cpu, void *workspace, const glyd_base *base, const glyd_segment_info *segment,
-                                int check, uint8_t *out, const uint8_t *payload, glyd_error *error);
+ * at payload; nothing else is read or written. base: NULL, or checked for the frame. Offsets in error are 0: the segment's start. */
+glyd_status glyd_segment_decode(unsigned cpu, void *workspace, const glyd_base *base, const glyd_frame_info *frame,
+                                const glyd_segment_info *segment, uint8_t *out, const uint8_t *payload,
+                                glyd_error *error);
 
 #endif

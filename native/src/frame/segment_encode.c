@@ -5,10 +5,12 @@
 
 #include "block/block_encode.h"
 #include "cold/cold_encode.h"
+#include "common/alloc.h"
 #include "common/checksum.h"
 #include "common/mem.h"
 #include "frame/frame_common.h"
 #include "frame/header_encode.h"
+#include "frame/opened_encode.h"
 #include "segment/segment_base_encode.h"
 #include "segment/segment_filter_encode.h"
 #include "segment/segment_record_encode.h"
@@ -120,10 +122,10 @@ static glyd_status encode_weights(const glyd_plan *plan, void *workspace, uint64
   return GLYD_OK;
 }
 
-/* Choose the kind and fill in payload (room for len bytes) and its size. pass
- * (NULL: no check) has been begun for the content and may be advanced. */
-static glyd_status encode_payload(const glyd_plan *plan, void *workspace, uint64_t at, const uint8_t *in, size_t len,
-                                  uint8_t *payload, int *kind, size_t *size, glyd_checksum_pass *pass) {
+/* The payload of any kind but an opened one. pass (NULL: no check) has been begun for the content and may be
+ * advanced. */
+static glyd_status encode_closed(const glyd_plan *plan, void *workspace, uint64_t at, const uint8_t *in, size_t len,
+                                 uint8_t *payload, int *kind, size_t *size, glyd_checksum_pass *pass) {
   /* Equal to itself moved by one: all bytes are the same. Ends at the first difference. */
   if (memcmp(in, in + 1, len - 1) == 0) {
     payload[0] = in[0];
@@ -189,6 +191,31 @@ static glyd_status encode_payload(const glyd_plan *plan, void *workspace, uint64
   *kind = GLYD_KIND_RAW;
   *size = len;
   return GLYD_OK;
+}
+
+#define MOST_OPENED(len) ((len) - (len) / 10) /* so many bytes in streams, in at most so many, need no comparison */
+
+/* Choose the kind and fill in payload (room for len bytes) and its size. */
+static glyd_status encode_payload(const glyd_plan *plan, void *workspace, uint64_t at, const uint8_t *in, size_t len,
+                                  uint8_t *payload, int *kind, size_t *size, glyd_checksum_pass *pass) {
+  if (plan->containers != GLYD_CONTAINERS_ON)
+    return encode_closed(plan, workspace, at, in, len, payload, kind, size, pass);
+  size_t opened_size, opened;
+  uint8_t *const other = glyd_alloc_get(&plan->allocator, len);
+  if (!other) return GLYD_E_MEMORY;
+  glyd_status status = glyd_opened_encode(plan, in, len, other, len, &opened_size, &opened);
+  int is_opened = opened_size > 0;
+  if (status == GLYD_OK && !(is_opened && opened >= MOST_OPENED(len) && opened_size < MOST_OPENED(len))) {
+    status = encode_closed(plan, workspace, at, in, len, payload, kind, size, pass);
+    if (*size <= opened_size) is_opened = 0;
+  }
+  if (status == GLYD_OK && is_opened) {
+    memcpy(payload, other, opened_size);
+    *kind = GLYD_KIND_OPENED;
+    *size = opened_size;
+  }
+  glyd_alloc_put(&plan->allocator, other);
+  return status;
 }
 
 glyd_status glyd_segment_encode(const glyd_plan *plan, void *workspace, uint64_t at, const uint8_t *in, size_t len,

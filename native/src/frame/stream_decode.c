@@ -17,6 +17,7 @@
 #include "common/thread.h"
 #include "frame/frame_common.h"
 #include "frame/header_decode.h"
+#include "frame/opened_decode.h"
 #include "frame/progress_decode.h"
 #include "frame/segment_decode.h"
 
@@ -136,8 +137,9 @@ static void free_workspace(glyd_dctx *c, slot *s) {
 }
 
 /* A workspace for the slot's segment. */
-static glyd_status get_workspace(glyd_dctx *c, slot *s, const glyd_segment_info *segment, glyd_error *error) {
-  const uint64_t need = glyd_segment_decode_workspace(segment->kind, segment->content_size);
+static glyd_status get_workspace(glyd_dctx *c, slot *s, const glyd_frame_info *frame, const glyd_segment_info *segment,
+                                 glyd_error *error) {
+  const uint64_t need = glyd_segment_decode_workspace(frame, segment->kind, segment->content_size);
   if (need <= s->workspace_cap) return GLYD_OK;
   free_workspace(c, s);
   s->workspace = glyd_alloc_get(&c->allocator, need);
@@ -395,14 +397,14 @@ static void decode_slots(void *arg, int worker) {
   (void)worker;
   for (int i = atomic_fetch_add(&b->next, 1); i < c->n_slots; i = atomic_fetch_add(&b->next, 1)) {
     slot *s = &c->slots[i];
-    (void)glyd_segment_decode(c->cpu, s->workspace, c->base, &s->segment, c->progress.frame.check, s->to, s->payload,
+    (void)glyd_segment_decode(c->cpu, s->workspace, c->base, &c->progress.frame, &s->segment, s->to, s->payload,
                               &s->error);
   }
 }
 
 /* Memory that the slot needs to be decoded. */
 static glyd_status prepare_slot(glyd_dctx *c, slot *s, int direct) {
-  if (get_workspace(c, s, &s->segment, &s->error)) return s->error.status;
+  if (get_workspace(c, s, &c->progress.frame, &s->segment, &s->error)) return s->error.status;
   const size_t size = (size_t)s->segment.content_size;
   if (!direct && s->content_cap < size) {
     const uint64_t most = content_max(&c->progress.frame);
@@ -572,30 +574,80 @@ glyd_status glyd_stream_decode_run(glyd_dctx *ctx, glyd_out *out, glyd_in *in, i
   }
 }
 
+/* The header of one whole segment. */
+static void read_one_segment(const glyd_frame_info *frame, const uint8_t *in, size_t len, glyd_segment_info *segment,
+                             glyd_error *e) {
+  (void)glyd_header_decode_segment(in, len, frame, segment, e);
+  if (e->status != GLYD_OK) return;
+  const uint64_t size = segment->header_size + segment->payload_size;
+  if (segment->kind == GLYD_KIND_END || len > size)
+    (void)glyd_frame_fail(e, GLYD_E_CORRUPT, 0, size, len);
+  else if (len < size)
+    (void)glyd_frame_fail(e, GLYD_E_TRUNCATED, 0, size, len);
+}
+
 glyd_status glyd_stream_decode_segment(glyd_dctx *ctx, const glyd_frame_info *frame, uint8_t *out, size_t cap,
                                        const uint8_t *in, size_t len, size_t *out_len) {
   glyd_segment_info segment;
   glyd_error e = {.status = GLYD_OK};
   *out_len = 0;
-  (void)glyd_header_decode_segment(in, len, frame, &segment, &e);
-  if (e.status == GLYD_OK) {
-    const uint64_t size = segment.header_size + segment.payload_size;
-    if (segment.kind == GLYD_KIND_END || len > size)
-      (void)glyd_frame_fail(&e, GLYD_E_CORRUPT, 0, size, len);
-    else if (len < size)
-      (void)glyd_frame_fail(&e, GLYD_E_TRUNCATED, 0, size, len);
-    else if (segment.content_size > cap)
-      (void)glyd_frame_fail(&e, GLYD_E_BUFFER, 0, segment.content_size, cap);
-  }
+  read_one_segment(frame, in, len, &segment, &e);
+  if (e.status == GLYD_OK && segment.content_size > cap)
+    (void)glyd_frame_fail(&e, GLYD_E_BUFFER, 0, segment.content_size, cap);
   slot *s = &ctx->slots[0];
   if (e.status == GLYD_OK) (void)glyd_segment_decode_check_base(frame, ctx->base, &e);
-  if (e.status == GLYD_OK) (void)get_workspace(ctx, s, &segment, &e);
+  if (e.status == GLYD_OK) (void)get_workspace(ctx, s, frame, &segment, &e);
   if (e.status == GLYD_OK)
-    (void)glyd_segment_decode(ctx->cpu, s->workspace, ctx->base, &segment, frame->check, out, in + segment.header_size,
-                              &e);
+    (void)glyd_segment_decode(ctx->cpu, s->workspace, ctx->base, frame, &segment, out, in + segment.header_size, &e);
   if (e.status == GLYD_OK)
     *out_len = (size_t)segment.content_size;
   else
     ctx->reported = e;
   return e.status;
+}
+
+glyd_status glyd_stream_decode_inside(glyd_dctx *ctx, const glyd_frame_info *frame, uint8_t *out, size_t cap,
+                                      const uint8_t *in, size_t len, size_t *out_len) {
+  glyd_segment_info segment;
+  glyd_opened_info info = {.n_streams = 0};
+  glyd_error e = {.status = GLYD_OK};
+  *out_len = 0;
+  read_one_segment(frame, in, len, &segment, &e);
+  if (e.status == GLYD_OK && segment.kind != GLYD_KIND_OPENED)
+    (void)glyd_frame_fail(&e, GLYD_E_PARAMETER, 0, GLYD_KIND_OPENED, (uint64_t)segment.kind);
+  if (e.status == GLYD_OK) {
+    const glyd_status status =
+        glyd_opened_decode_info(in + segment.header_size, (size_t)segment.payload_size, segment.content_size, &info);
+    const uint64_t memory = glyd_segment_decode_workspace(frame, segment.kind, segment.content_size);
+    const glyd_limits *const limits = &ctx->progress.limits;
+    if (status)
+      (void)glyd_frame_fail(&e, status, 0, segment.content_size, info.inside_size);
+    else if (info.inside_size > limits->max_output)
+      (void)glyd_frame_fail(&e, GLYD_E_LIMIT_OUTPUT, 0, limits->max_output, info.inside_size);
+    else if (memory > limits->max_memory)
+      (void)glyd_frame_fail(&e, GLYD_E_LIMIT_MEMORY, 0, limits->max_memory, memory);
+  }
+  slot *s = &ctx->slots[0];
+  if (e.status == GLYD_OK) (void)get_workspace(ctx, s, frame, &segment, &e);
+  if (e.status == GLYD_OK) {
+    const glyd_status status =
+        glyd_opened_decode_inside(ctx->cpu, s->workspace, frame, out, cap, in + segment.header_size,
+                                  (size_t)segment.payload_size, segment.content_size, &info);
+    if (status) (void)glyd_frame_fail(&e, status, 0, info.inside_size, cap);
+  }
+  if (e.status == GLYD_OK)
+    *out_len = (size_t)info.inside_size;
+  else
+    ctx->reported = e;
+  return e.status;
+}
+
+glyd_status glyd_stream_decode_opened_info(const glyd_frame_info *frame, const uint8_t *in, size_t len,
+                                           glyd_opened_info *info) {
+  glyd_segment_info segment;
+  glyd_error e = {.status = GLYD_OK};
+  read_one_segment(frame, in, len, &segment, &e);
+  if (e.status) return e.status;
+  if (segment.kind != GLYD_KIND_OPENED) return GLYD_E_PARAMETER;
+  return glyd_opened_decode_info(in + segment.header_size, (size_t)segment.payload_size, segment.content_size, info);
 }

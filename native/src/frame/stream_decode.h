@@ -23,4 +23,9 @@ void glyd_stream_decode_error(const glyd_dctx *ctx, glyd_error *error);
 glyd_status glyd_stream_decode_segment(glyd_dctx *ctx, const glyd_frame_info *frame, uint8_t *out, size_t cap,
                                        const uint8_t *in, size_t len, size_t *out_len);
 
+glyd_status glyd_stream_decode_inside(glyd_dctx *ctx, const glyd_frame_info *frame, uint8_t *out, size_t cap,
+                                      const uint8_t *in, size_t len, size_t *out_len);
+glyd_status glyd_stream_decode_opened_info(const glyd_frame_info *frame, const uint8_t *in, size_t len,
+                                           glyd_opened_info *info);
+
 #endif

@@ -158,6 +158,12 @@ glyd_status glyd_stream_encode_create(glyd_cctx **ctx, const glyd_params *params
   return GLYD_OK;
 }
 
+static void put_header(glyd_cctx *c) {
+  c->pending = c->small;
+  c->pending_size = glyd_header_encode_frame(&c->plan, c->small);
+  c->stored = c->pending_size;
+}
+
 static void begin_frame(glyd_cctx *c) {
   c->plan.weights = c->params.weights;
   c->content = 0;
@@ -165,10 +171,10 @@ static void begin_frame(glyd_cctx *c) {
   c->last_content = (uint64_t)1 << c->plan.segment_log;
   c->last_stored = 0;
   c->index_size = 0;
-  c->pending = c->small;
-  c->pending_size = glyd_header_encode_frame(&c->plan, c->small);
-  c->stored = c->pending_size;
+  c->plan.containers = c->plan.base ? GLYD_CONTAINERS_OFF : c->params.containers;
+  c->stored = 0;
   c->state = STATE_GATHER;
+  if (c->plan.containers != GLYD_CONTAINERS_AUTO) put_header(c); /* else the content decides about it */
 }
 
 /* Write what waits; 1 when all of it is written. */
@@ -235,15 +241,20 @@ static glyd_status encode_batch(glyd_cctx *c) {
   const uint64_t total = (uint64_t)(c->n_full - 1) * c->plan.segment_size + c->slots[c->n_full - 1].len;
   batch b = {.ctx = c, .first = c->content - total};
   atomic_init(&b.next, 0);
+  const int has_header = c->stored > 0;
   if (c->segments == 0) glyd_plan_encode_weights(&c->plan, c->slots[0].from, c->slots[0].len);
+  if (!has_header) {
+    glyd_plan_encode_containers(&c->plan, c->slots[0].from, c->slots[0].len);
+    put_header(c);
+  }
   glyd_thread_team(glyd_thread_worth(c->n_full, total, GLYD_ENCODE_GRAIN), encode_slots, &b);
   for (int i = 0; i < c->n_full; i++) {
     const glyd_status status = c->slots[i].status ? c->slots[i].status : record_segment(c, &c->slots[i]);
     if (status) return status;
   }
-  c->drained = 0;
+  c->drained = has_header ? 0 : -1;
   c->state = STATE_DRAIN;
-  wait_for_slot(c);
+  if (has_header) wait_for_slot(c);
   return GLYD_OK;
 }
 
@@ -310,7 +321,13 @@ static glyd_status advance(glyd_cctx *c, glyd_in *in, glyd_op op, int *done) {
       c->n_full++;
     if (c->n_full == c->plan.threads || (c->n_full > 0 && op != GLYD_CONTINUE)) return encode_batch(c);
     *done = op != GLYD_END;
-    return op == GLYD_END ? begin_trailer(c) : GLYD_OK;
+    if (op != GLYD_END) return GLYD_OK;
+    if (c->stored == 0) { /* no content has come */
+      c->plan.containers = GLYD_CONTAINERS_OFF;
+      put_header(c);
+      return GLYD_OK;
+    }
+    return begin_trailer(c);
   }
   case STATE_DRAIN:
     if (++c->drained < c->n_full) {

@@ -147,7 +147,7 @@ def _run(options: Options, reporter: Reporter, umask: int) -> int:
 
 def _shows_content(options: Options) -> bool:
     """Return whether content may go to a terminal, where a progress bar would disturb it."""
-    return options.verb == "decompress" and options.output is None and os.isatty(1)
+    return options.verb in {"decompress", "content"} and options.output is None and os.isatty(1)
 
 
 def _occupy_descriptors() -> None:

@@ -52,7 +52,7 @@ class Options:
     Attributes
     ----------
     verb
-        "compress", "decompress", "test", "list", "info", "bench", "help", "version", or
+        "compress", "decompress", "content", "test", "list", "info", "bench", "help", "version", or
         one of `MODEL_VERBS`.
     files
         Inputs as given; ``-`` is standard input.
@@ -64,6 +64,8 @@ class Options:
         Bytes a decoder may take, or None for the limit of the library.
     weights
         As for `glyd.compress`: "auto" or False.
+    containers
+        As for `glyd.compress`.
     sparse
         True, False, or None to decide by the kind of the output.
     layout, revision
@@ -85,6 +87,7 @@ class Options:
     memory: int | None = None
     checksum: bool = True
     weights: Literal["auto", False] = "auto"
+    containers: Literal["auto", True, False] = "auto"
     force: bool = False
     remove: bool = False
     sparse: bool | None = None
@@ -177,6 +180,7 @@ def build_parser() -> argparse.ArgumentParser:
     for flags, verb in (
         (("-z", "--compress"), "compress"),
         (("-d", "--decompress"), "decompress"),
+        (("--content",), "content"),
         (("--test",), "test"),
         (("-l", "--list"), "list"),
         (("--info",), "info"),
@@ -208,6 +212,8 @@ def build_parser() -> argparse.ArgumentParser:
     add("--memory", metavar="SIZE", type=size)
     add("--no-check", dest="checksum", action="store_false")
     add("--no-weights", dest="weights", action="store_const", const=False)
+    add("--open", dest="containers", action="store_const", const=True)
+    add("--no-open", dest="containers", action="store_const", const=False)
     add("--sparse", dest="sparse", action="store_true")
     add("--no-sparse", dest="sparse", action="store_false")
     add("-q", "--quiet", action="store_true")
@@ -318,16 +324,20 @@ def _check(options: Options, given: dict[str, Any]) -> None:
         raise UsageError("--long needs --max (or -9) or a level above it")
     if options.dense and verb == "compress" and options.level not in {"max", "high", "ultra"}:
         raise UsageError("--dense goes with --max, --high and --ultra")
+    if options.containers is True and verb != "compress":
+        raise UsageError("--open goes with compressing: --content reads what is inside")
+    if options.containers is True and options.bases:
+        raise UsageError("--open and --base contradict each other")
     if options.bases:
         _check_base(options)
     if options.json and verb not in {"list", "info", "bench"}:
         raise UsageError("--json goes with --list, --info and -b")
-    if options.memory is not None and verb not in {"decompress", "test"}:
-        raise UsageError("--memory limits reading: it goes with -d and --test")
+    if options.memory is not None and verb not in {"decompress", "content", "test"}:
+        raise UsageError("--memory limits reading: it goes with -d, --content and --test")
     for name in ("plot", "seconds", "limit"):
         if given[name] is not None and verb != "bench":
             raise UsageError(f"--{name} goes with -b")
-    if options.output is not None and verb not in {"compress", "decompress"}:
+    if options.output is not None and verb not in {"compress", "decompress", "content"}:
         raise UsageError(f"--{verb} has no output file: -o goes with compressing and -d")
     if options.files.count(STDIN) > 1:
         raise UsageError("standard input ('-') can be read only once")

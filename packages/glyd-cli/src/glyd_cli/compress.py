@@ -53,6 +53,7 @@ def compress(
         segment_size=options.segment_nbytes,
         records=options.records,
         weights=options.weights,
+        containers=options.containers,
     )
     job.advance(len(small))
     target.write(memoryview(frame))
@@ -71,6 +72,7 @@ def _compress_stream(
         segment_size=options.segment_nbytes,
         records=options.records,
         weights=options.weights,
+        containers=options.containers,
     )
     size = source.nbytes or None  # files of /proc have content and the size 0
     left = size

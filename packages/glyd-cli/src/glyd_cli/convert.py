@@ -16,6 +16,7 @@ from glyd_cli.compress import compress
 from glyd_cli.decompress import check, decompress
 from glyd_cli.errors import Exit, FileError, UsageError, describe, exit_code, os_reason, shown
 from glyd_cli.naming import check_before_opening, check_several, output_path
+from glyd_cli.opened import describe_streams, read_content
 from glyd_cli.report import ratio_text, size_text, speed_text
 from glyd_cli.signals import GATE
 from glyd_cli.sources import STDIN, open_source
@@ -61,8 +62,11 @@ class _Run:
             target = self._open_target(source)
             try:
                 job = self.reporter.job(source.name, source.nbytes)
-                code = compress if options.verb == "compress" else decompress
-                content, stored = code(source, target, options, job, self.base)
+                if options.verb == "content":
+                    content, stored = read_content(source, target, options, job)
+                else:
+                    code = compress if options.verb == "compress" else decompress
+                    content, stored = code(source, target, options, job, self.base)
                 target.commit()
             except BaseException as error:
                 target.abort()
@@ -140,10 +144,15 @@ class _Run:
             f"({ratio_text(content, stored)}{share}), {speed_text(content, seconds)}"
         )
         level = f"level {options.level}, " if options.verb == "compress" else ""
+        opens = options.containers is True or (options.containers == "auto" and options.level in {"ultra", "cold"})
         self.reporter.detail(
             f"  {level}{options.n_threads} threads, {content} bytes of content, "
             f"{stored} bytes of frames, {seconds:.3f} s"
         )
+        is_told = options.verbose and opens and options.verb == "compress" and source.is_regular
+        if is_told and target is not None and _is_regular(target.name):
+            for line in describe_streams(source.path, target.name):
+                self.reporter.detail(line)
 
 
 class _PartialOutputError(Exception):

@@ -42,6 +42,12 @@ LEVELS
                      same OLD again: a file, a pipe, or - for standard input.
                      Several: --base A --base B, in the same order when reading
 
+      --open         store gzip, zip (docx, jar, wheel) and PNG content opened:
+                     what is inside, and how to make the file again bit for bit,
+                     where that takes fewer bytes. Done by itself at --ultra and
+                     --cold; -v says what was opened, and what not and why
+      --no-open      leave it closed
+
   Every level is read by every glyd, without any option but --base, in
   parallel, and from any offset. The same input and level give the same bytes on
   every machine and with any number of threads.
@@ -49,6 +55,9 @@ LEVELS
 WHAT TO DO
   -z, --compress     compress (the default)
   -d, --decompress   restore; frames one after the other are one content
+      --content      write what is inside opened gzip, zip and PNG content,
+                     decompressed, to standard output, or OUT: much faster than
+                     restoring the file and decompressing that
       --test         read everything, check everything, write nothing
   -l, --list         one line a file: frames, segments, sizes, ratio, check
       --info         all that is known about each frame

@@ -7,12 +7,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import tempfile
 from typing import TYPE_CHECKING
 
 import glyd
 from glyd_cli.errors import Exit, FileError, describe, exit_code, shown
-from glyd_cli.pipeline import CHUNK_NBYTES
+from glyd_cli.pipeline import seekable_file
 from glyd_cli.report import print_text, ratio_text, size_text
 from glyd_cli.sources import STDIN, open_source
 
@@ -34,6 +33,7 @@ class _Listing:
     kinds: dict[str, tuple[int, int, int]]
     """Number, stored bytes and content bytes of the segments of each kind."""
     records: list[glyd.RecordsInfo]
+    opened: list[glyd.OpenedInfo]
 
     @property
     def content(self) -> int:
@@ -66,6 +66,7 @@ class _Listing:
             },
             "frames": [_frame_as_json(frame) for frame in self.frames],
             "records": [_records_as_json(records) for records in self.records],
+            "opened": [dataclasses.asdict(opened) for opened in self.opened],
         }
 
 
@@ -118,15 +119,7 @@ def list_files(options: Options, reporter: Reporter) -> Exit:
 
 
 def _look_into(source: Source, *, with_kinds: bool) -> _Listing:
-    if source.is_regular:
-        with os.fdopen(os.dup(source.fd), "rb", buffering=0) as file:
-            return _listing(source, file, with_kinds=with_kinds)
-    # the index is at the end: a pipe has to be kept until then, on disk, not in memory
-    with tempfile.TemporaryFile() as file:
-        chunk = memoryview(bytearray(CHUNK_NBYTES))
-        while n := source.readinto(chunk):
-            file.write(chunk[:n])
-        file.seek(0)
+    with seekable_file(source) as file:
         return _listing(source, file, with_kinds=with_kinds)
 
 
@@ -135,6 +128,7 @@ def _listing(source: Source, file: Any, *, with_kinds: bool) -> _Listing:
     frames = list(glyd.iter_frames(file))
     kinds: dict[str, tuple[int, int, int]] = {}
     records: list[glyd.RecordsInfo] = []
+    opened: list[glyd.OpenedInfo] = []
     if with_kinds:  # reads the head of every segment
         file.seek(start)
         for segment in glyd.iter_segments(file):
@@ -142,7 +136,9 @@ def _listing(source: Source, file: Any, *, with_kinds: bool) -> _Listing:
             kinds[segment.kind] = (n + 1, stored + segment.stored_nbytes, content + segment.content_nbytes)
         file.seek(start)
         records.extend(glyd.iter_records(file))
-    return _Listing(source.name, file.seek(0, os.SEEK_END) - start, frames, kinds, records)
+        file.seek(start)
+        opened.extend(glyd.iter_opened(file))
+    return _Listing(source.name, file.seek(0, os.SEEK_END) - start, frames, kinds, records, opened)
 
 
 def _table(listings: list[_Listing]) -> str:
@@ -197,6 +193,13 @@ def _details(listing: _Listing) -> str:
             *([f"    base      {frame.base_id.hex()}, {frame.base_nbytes} bytes"] if frame.base_id else []),
             f"    memory    {frame.decoder_memory_nbytes} bytes to read with one thread",
         ]
+    for opened in listing.opened:
+        cut = ", one of them in part" if opened.is_cut else ""
+        lines.append(
+            f"  segment {opened.segment.index} at byte {opened.segment.offset}: {opened.n_streams} streams opened{cut}: "
+            f"{opened.inside_nbytes} bytes inside, {opened.kept_nbytes} bytes kept around them, "
+            f"{opened.description_nbytes} bytes describe how they were made"
+        )
     for records in listing.records:
         lines += _columns(records)
     return "\n".join(lines) + "\n"

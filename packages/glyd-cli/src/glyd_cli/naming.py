@@ -30,7 +30,7 @@ def output_path(source: Source, options: Options) -> str | None:
     """
     if options.to_stdout:
         return None
-    if options.output == STDIN:
+    if options.output == STDIN or (options.verb == "content" and options.output is None):
         return None
     if options.output is not None and not os.path.isdir(options.output):
         return options.output

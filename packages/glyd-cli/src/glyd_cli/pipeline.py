@@ -6,13 +6,15 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import queue
 import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import TracebackType
+    from typing import IO
 
     from _typeshed import WriteableBuffer
     from typing_extensions import Self
@@ -33,6 +35,23 @@ BUFFERS = 3
 def is_stop(kind: type[BaseException] | None) -> bool:
     """Return whether an exception ends the command at once, as a stop signal does."""
     return kind is not None and not issubclass(kind, Exception)
+
+
+@contextlib.contextmanager
+def seekable_file(source: Source) -> Iterator[IO[bytes]]:
+    """Open a source as a file that can seek; a pipe is kept on disk for that, not in memory."""
+    if source.is_regular:
+        with os.fdopen(os.dup(source.fd), "rb", buffering=0) as file:
+            yield file
+        return
+    import tempfile  # noqa: PLC0415  only pipes need it
+
+    with tempfile.TemporaryFile() as spooled:
+        chunk = memoryview(bytearray(CHUNK_NBYTES))
+        while n := source.readinto(chunk):
+            spooled.write(chunk[:n])
+        spooled.seek(0)
+        yield spooled
 
 
 class ReadAhead:

@@ -4,7 +4,8 @@
 
 In one call: `compress`, `decompress`, `decompress_into`. As a file: `open`,
 `GlydFile`. Piece by piece: `Compressor`, `Decompressor`. Without decoding:
-`get_frame_info`, `iter_frames`, `iter_segments`; the columns of tables and logs: `iter_records`.
+`get_frame_info`, `iter_frames`, `iter_segments`; the columns of tables and logs: `iter_records`;
+what is inside opened gzip, zip and PNG content: `iter_opened`, `iter_inside`, `survey_streams`.
 Against an older version: `Base`. Many small objects: `Dictionary`, `train_dictionary`, `Bundle`,
 `pack_objects`. Model checkpoints: `pack_model`, `unpack_model`, `verify_model`; single bf16 matrices:
 `pack_weights`, `unpack_weights`, `read_weights_info`; keys and values of a model: `pack_kv_pages`,
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     )
     from glyd_codec._oneshot import compress, decompress, decompress_into
     from glyd_codec._open import open  # noqa: A004
+    from glyd_codec._opened import OpenedInfo, StreamInfo, iter_inside, iter_opened, survey_streams
     from glyd_codec._params import LEVELS
     from glyd_codec._records import ColumnInfo, RecordsInfo, iter_records
     from glyd_codec._stream import Compressor, Decompressor
@@ -84,10 +86,12 @@ __all__ = [
     "Limits",
     "MissingBaseError",
     "ModelReport",
+    "OpenedInfo",
     "PackReport",
     "ParameterError",
     "RecordsInfo",
     "SegmentInfo",
+    "StreamInfo",
     "TensorFile",
     "TensorSlice",
     "TruncatedError",
@@ -103,6 +107,8 @@ __all__ = [
     "fit",
     "get_frame_info",
     "iter_frames",
+    "iter_inside",
+    "iter_opened",
     "iter_records",
     "iter_segments",
     "kv_page_bound",
@@ -118,6 +124,7 @@ __all__ = [
     "read_weights_info",
     "save_file",
     "seal_model",
+    "survey_streams",
     "train_dictionary",
     "unpack_kv_pages",
     "unpack_model",
@@ -151,6 +158,7 @@ _NAMES = {  # what each module has; it is loaded when one of them is first used
     "_models": ("ModelReport", "PackReport", "open_model", "pack_model", "seal_model", "unpack_model", "verify_model"),
     "_oneshot": ("compress", "decompress", "decompress_into"),
     "_open": ("open",),
+    "_opened": ("OpenedInfo", "StreamInfo", "iter_inside", "iter_opened", "survey_streams"),
     "_limits": ("Limits",),
     "_params": ("LEVELS",),
     "_records": ("ColumnInfo", "RecordsInfo", "iter_records"),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from glyd_codec._base import BaseLike
     from glyd_codec._limits import Limits
-    from glyd_codec._params import Level, Records, Weights
+    from glyd_codec._params import Containers, Level, Records, Weights
     from glyd_codec._source import Path
 
 _READ_BUFFER_NBYTES = 1 << 17
@@ -43,7 +43,7 @@ class GlydFile(io.BufferedIOBase):
     base
         What the frames are stored against, as for `compress` and `decompress`; kept in use
         until the object goes. `close` leaves it open.
-    level, checksum, long, records, segment_size, weights
+    level, checksum, long, records, segment_size, weights, containers
         For writing, as for `compress`.
     threads
         Segments to compress or decode at once; 0: one a CPU, at most 8.
@@ -87,6 +87,7 @@ class GlydFile(io.BufferedIOBase):
         records: Records = False,
         segment_size: int | None = None,
         weights: Weights = "auto",
+        containers: Containers = "auto",
         limits: Limits | None = None,
     ) -> None:
         if mode not in _BINARY_MODES:
@@ -111,6 +112,7 @@ class GlydFile(io.BufferedIOBase):
                 records=records,
                 segment_size=segment_size,
                 weights=weights,
+                containers=containers,
             )
         self._owns = is_path(file)
         if self._owns:

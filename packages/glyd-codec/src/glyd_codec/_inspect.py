@@ -36,6 +36,7 @@ _KINDS = {
     lib.GLYD_KIND_WEIGHTS: "weights",
     lib.GLYD_KIND_COLD: "cold",
     lib.GLYD_KIND_FILTERED: "filtered",
+    lib.GLYD_KIND_OPENED: "opened",
 }
 
 
@@ -103,7 +104,7 @@ class SegmentInfo:
     index
         Number of the segment in its source, from 0.
     kind
-        "raw", "fill", "lz", "record", "base", "weights", "cold" or "filtered".
+        "raw", "fill", "lz", "record", "base", "weights", "cold", "filtered" or "opened".
     offset
         Byte of the input at which its header starts.
     stored_nbytes
@@ -203,12 +204,12 @@ def iter_segments(file: Path | IO[bytes] | ReadableBuffer) -> Iterator[SegmentIn
     FormatError, OSError, TypeError
         As `iter_frames` does.
     """
-    for segment, _, _ in walk_segments(file):
+    for segment, _, _, _ in walk_segments(file):
         yield segment
 
 
-def walk_segments(file: Path | IO[bytes] | ReadableBuffer) -> Iterator[tuple[SegmentInfo, Source, int]]:
-    """Yield each segment, where it is read from, and the offset of its payload there."""
+def walk_segments(file: Path | IO[bytes] | ReadableBuffer) -> Iterator[tuple[SegmentInfo, Source, int, Any]]:
+    """Yield each segment, where it is read from, the offset of its payload there, and its frame as a ``glyd_frame_info``."""
     source = open_source(file)
     try:
         window = Window(source, source.end())
@@ -226,7 +227,7 @@ def walk_segments(file: Path | IO[bytes] | ReadableBuffer) -> Iterator[tuple[Seg
                     content_nbytes=segment.content_size,
                     check=segment.check if frame.info.check != lib.GLYD_CHECK_NONE else None,
                 )
-                yield info, source, offset + segment.header_size
+                yield info, source, offset + segment.header_size, frame.info
                 number += 1
                 content_offset += segment.content_size
                 offset += stored

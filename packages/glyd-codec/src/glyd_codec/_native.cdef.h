@@ -35,10 +35,16 @@
 #define GLYD_KIND_BASE ...
 #define GLYD_KIND_WEIGHTS ...
 #define GLYD_KIND_FILTERED ...
+#define GLYD_KIND_OPENED ...
 
 #define GLYD_WEIGHTS_OFF ...
 #define GLYD_WEIGHTS_AUTO ...
 #define GLYD_WEIGHTS_ON ...
+#define GLYD_CONTAINERS_OFF ...
+#define GLYD_CONTAINERS_AUTO ...
+#define GLYD_CONTAINERS_ON ...
+#define GLYD_OPENED_AREA_MAX ...
+#define GLYD_OPENED_INNER_MAX ...
 
 #define GLYD_LEVEL_TURBO ...
 #define GLYD_LEVEL_FAST ...
@@ -91,6 +97,7 @@ typedef struct glyd_params {
   uint64_t content_size;
   const glyd_base *base;
   int weights;
+  int containers;
   ...;
 } glyd_params;
 
@@ -139,6 +146,7 @@ typedef struct glyd_frame_info {
   int has_trailer;
   int has_records;
   int has_cold;
+  int has_opened;
   int has_base;
   uint8_t base_id[16];
   uint64_t base_size;
@@ -183,6 +191,31 @@ typedef struct glyd_column_info {
 uint64_t glyd_read_records_workspace(uint64_t content_size);
 glyd_status glyd_read_records(const void *payload, size_t size, uint64_t content_size, void *workspace,
                               glyd_records_info *info, glyd_column_info *columns, size_t cap);
+
+typedef struct glyd_opened_info {
+  uint64_t n_streams;
+  int is_cut;
+  uint64_t inside_size;
+  uint64_t kept_size;
+  uint64_t description_size;
+  ...;
+} glyd_opened_info;
+
+glyd_status glyd_read_opened(const glyd_frame_info *frame, const void *in, size_t len, glyd_opened_info *info);
+
+typedef struct glyd_stream_info {
+  int kind;
+  int outcome;
+  int is_cut;
+  uint64_t offset;
+  uint64_t stored_size;
+  uint64_t content_size;
+  uint64_t description_bits;
+  ...;
+} glyd_stream_info;
+
+glyd_status glyd_survey_streams(const void *in, size_t len, const glyd_allocator *allocator, glyd_stream_info *streams,
+                                size_t cap, size_t *n);
 
 typedef struct glyd_tail {
   uint64_t content_size;
@@ -231,6 +264,8 @@ glyd_status glyd_dctx_reset(glyd_dctx *ctx);
 void glyd_dctx_set_base(glyd_dctx *ctx, const glyd_base *base);
 glyd_status glyd_decompress_stream(glyd_dctx *ctx, glyd_out *out, glyd_in *in, int *at_end);
 void glyd_dctx_error(const glyd_dctx *ctx, glyd_error *error);
+glyd_status glyd_decode_inside(glyd_dctx *ctx, const glyd_frame_info *frame, void *out, size_t cap, const void *in,
+                               size_t len, size_t *out_len);
 
 #define GLYD_WEIGHTS_MMA12 ...
 #define GLYD_WEIGHTS_TIERED ...

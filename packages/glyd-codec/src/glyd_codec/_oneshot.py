@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from glyd_codec._base import BaseLike
     from glyd_codec._limits import Limits
-    from glyd_codec._params import Level, Records, Weights
+    from glyd_codec._params import Containers, Level, Records, Weights
 
 
 def compress(
@@ -34,6 +34,7 @@ def compress(
     records: Records = False,
     segment_size: int | None = None,
     weights: Weights = "auto",
+    containers: Containers = "auto",
 ) -> bytes:
     """Compress data into one frame.
 
@@ -67,6 +68,13 @@ def compress(
     weights
         Split numbers into their fields: "auto" in content that starts like a model
         (safetensors, GGUF, a file of PyTorch or NumPy), True wherever it gains, False never.
+    containers
+        Open compressed content (gzip, zip and its kin such as wheels and docx, PNG, streams of
+        zlib): store what is inside and how it was compressed, where the original can be made
+        again bit for bit and that takes fewer bytes. True: wherever there is some; "auto": at
+        levels "ultra" and "cold", if the first segment has some; False: never. Not with a base.
+        Reading such frames takes more memory, and as much time as compressing with zlib;
+        older versions of this library do not read them.
 
     Returns
     -------
@@ -97,6 +105,7 @@ def compress(
         segment_size=segment_size,
         base=against,
         weights=weights,
+        containers=containers,
     )
     src = borrow(data)
     try:

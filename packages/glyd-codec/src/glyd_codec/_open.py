@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from glyd_codec._base import BaseLike
     from glyd_codec._limits import Limits
-    from glyd_codec._params import Level, Records, Weights
+    from glyd_codec._params import Containers, Level, Records, Weights
     from glyd_codec._source import Path
 
     _Binary: TypeAlias = Literal["r", "rb", "w", "wb", "x", "xb", "a", "ab"]
@@ -53,6 +53,7 @@ def open(  # noqa: A001
     records: Records = False,
     segment_size: int | None = None,
     weights: Weights = "auto",
+    containers: Containers = "auto",
     limits: Limits | None = None,
     encoding: None = None,
     errors: None = None,
@@ -71,6 +72,7 @@ def open(  # noqa: A001
     records: Records = False,
     segment_size: int | None = None,
     weights: Weights = "auto",
+    containers: Containers = "auto",
     limits: Limits | None = None,
     encoding: str | None = None,
     errors: str | None = None,
@@ -89,6 +91,7 @@ def open(  # noqa: A001
     records: Records = False,
     segment_size: int | None = None,
     weights: Weights = "auto",
+    containers: Containers = "auto",
     limits: Limits | None = None,
     encoding: str | None = None,
     errors: str | None = None,
@@ -106,6 +109,7 @@ def open(  # noqa: A001  the name that gzip, lzma and compression.zstd have made
     records: Records = False,
     segment_size: int | None = None,
     weights: Weights = "auto",
+    containers: Containers = "auto",
     limits: Limits | None = None,
     encoding: str | None = None,
     errors: str | None = None,
@@ -119,7 +123,7 @@ def open(  # noqa: A001  the name that gzip, lzma and compression.zstd have made
         Path, or binary file object.
     mode
         "r", "rb", "w", "wb", "x", "xb", "a", "ab" for bytes; "rt", "wt", "xt", "at" for text.
-    base, level, threads, checksum, long, records, segment_size, weights, limits
+    base, level, threads, checksum, long, records, segment_size, weights, containers, limits
         As for `GlydFile`.
     encoding, errors, newline
         For text, as for the built-in open.
@@ -151,6 +155,7 @@ def open(  # noqa: A001  the name that gzip, lzma and compression.zstd have made
         records=records,
         segment_size=segment_size,
         weights=weights,
+        containers=containers,
         limits=limits,
     )
     if mode not in _TEXT_MODES:

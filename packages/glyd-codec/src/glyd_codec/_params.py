@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     Level: TypeAlias = Literal["turbo", "fast", "default", "max", "high", "ultra", "cold"]
     Weights: TypeAlias = Literal["auto", True, False]
+    Containers: TypeAlias = Literal["auto", True, False]
     Records: TypeAlias = Literal[True, False, "auto"]
 
 _LEVEL_IDS = {
@@ -86,6 +87,23 @@ def weights_mode(weights: Weights) -> int:
     raise ParameterError(f"weights must be 'auto', True or False, not {weights!r}")
 
 
+def containers_mode(containers: Containers) -> int:
+    """Return the number of a choice about containers.
+
+    Raises
+    ------
+    ParameterError
+        For anything but "auto", True and False.
+    """
+    if containers == "auto":
+        return int(lib.GLYD_CONTAINERS_AUTO)
+    if containers is True:
+        return int(lib.GLYD_CONTAINERS_ON)
+    if containers is False:
+        return int(lib.GLYD_CONTAINERS_OFF)
+    raise ParameterError(f"containers must be 'auto', True or False, not {containers!r}")
+
+
 def usable_cpus() -> int:
     """Return the number of CPUs that this process may use."""
     try:
@@ -124,6 +142,7 @@ def native_params(
     content_size: int | None = None,
     base: Any = None,
     weights: Weights = "auto",
+    containers: Containers = "auto",
 ) -> Any:
     """Return a checked ``glyd_params *``.
 
@@ -131,7 +150,7 @@ def native_params(
     ------
     ParameterError
         For an unknown level, a segment size outside 2^10 … 2^30, or ``long`` with a level below max
-        or with a base, level cold with ``long``, a base or records.
+        or with a base, level cold with ``long``, a base or records, ``containers`` with a base.
     """
     params = ffi.new("glyd_params *")
     lib.glyd_params_init(params, level_id(level))
@@ -164,4 +183,9 @@ def native_params(
     if base:
         params.base = base  # the caller holds the handle
     params.weights = weights_mode(weights)
+    mode = containers_mode(containers)
+    if containers is True and base:
+        raise ParameterError("containers and base exclude each other: streams are opened to be stored by themselves")
+    if containers != "auto":  # else as the level says
+        params.containers = mode
     return params

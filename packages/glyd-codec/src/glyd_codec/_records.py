@@ -138,7 +138,7 @@ def iter_records(file: Path | IO[bytes] | ReadableBuffer) -> Iterator[RecordsInf
     -----
     Reads the payloads of record segments, and takes memory as decoding one of them does.
     """
-    for segment, source, offset in walk_segments(file):
+    for segment, source, offset, _ in walk_segments(file):
         if segment.kind == "record":
             yield _read(segment, source, offset)
 

@@ -29,6 +29,9 @@ _MEMORY_EXTRA = 1 << 20  # docs/format.md: memory code
 _PAYLOAD_EXTRA = 4096
 _RECORDS_EXTRA = 4 << 20
 _COLD_EXTRA = 12 << 20
+_OPENED_TIMES = 64  # native/src/deflate/spec.md
+_OPENED_EXTRA = 1 << 20
+_REBUILD_EXTRA = 8 << 20
 
 
 def varint(value: int) -> bytes:
@@ -47,6 +50,11 @@ def cold_memory(content: int) -> int:
     return _COLD_EXTRA + (8 << min(log - 2, 20)) + (12 << log)
 
 
+def opened_area(content: int) -> int:
+    """Return the most bytes that can be inside an opened segment (native/src/deflate/spec.md)."""
+    return min(_OPENED_TIMES * content + _OPENED_EXTRA, int(lib.GLYD_OPENED_AREA_MAX))
+
+
 def memory_code(
     segment_nbytes: int,
     content_nbytes: int,
@@ -54,14 +62,20 @@ def memory_code(
     has_base: bool = False,
     has_records: bool = False,
     has_cold: bool = False,
+    has_opened: bool = False,
 ) -> int:
     """Return the memory code of a frame of this content size (docs/format.md, Header)."""
     content = min(segment_nbytes, content_nbytes)
     needed = (3 if has_base else 2) * content + _PAYLOAD_EXTRA + _MEMORY_EXTRA
+    most = content
+    if has_opened:
+        area = opened_area(content)
+        needed += area + _REBUILD_EXTRA
+        most = max(content, min(area, int(lib.GLYD_OPENED_INNER_MAX)))
     if has_records:
-        needed += 3 * content + _RECORDS_EXTRA
+        needed += 3 * most + _RECORDS_EXTRA
     if has_cold:
-        needed += cold_memory(content)
+        needed += cold_memory(most)
     code = 0
     while (8 + code % 8) << (code // 8 + 10) < needed:
         code += 1
@@ -76,6 +90,7 @@ def run_header(
     has_base: bool = False,
     has_records: bool = False,
     has_cold: bool = False,
+    has_opened: bool = False,
 ) -> bytes:
     """Return the header of a frame that holds some of the segments of another one.
 
@@ -93,6 +108,8 @@ def run_header(
         Its segments may be records.
     has_cold
         Its segments may be cold.
+    has_opened
+        Its segments may be opened.
     """
     at = 9
     if header[5] & lib.GLYD_FLAG_CONTENT_SIZE:
@@ -101,7 +118,14 @@ def run_header(
         at += 1
     extensions = header[at:-4]  # with their length; empty where there are none
     flags = header[5] & ~lib.GLYD_FLAG_TRAILER | lib.GLYD_FLAG_CONTENT_SIZE
-    code = memory_code(segment_nbytes, content_nbytes, has_base=has_base, has_records=has_records, has_cold=has_cold)
+    code = memory_code(
+        segment_nbytes,
+        content_nbytes,
+        has_base=has_base,
+        has_records=has_records,
+        has_cold=has_cold,
+        has_opened=has_opened,
+    )
     out = header[:5] + bytes([flags]) + header[6:8] + bytes([code]) + varint(content_nbytes) + extensions
     return out + (lib.glyd_checksum(borrow(out), len(out)) & 0xFFFFFFFF).to_bytes(4, "little")
 
@@ -133,6 +157,7 @@ def fetch_run(source: Source, index: Index, first: int, last: int) -> tuple[Any,
         has_base=bool(frame.info.has_base),
         has_records=bool(frame.info.has_records),
         has_cold=bool(frame.info.has_cold),
+        has_opened=bool(frame.info.has_opened),
     )
     size = len(header) + stored
     memory = scratch(size)

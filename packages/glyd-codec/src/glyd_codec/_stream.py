@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from glyd_codec._base import BaseLike
     from glyd_codec._limits import Limits
-    from glyd_codec._params import Level, Records, Weights
+    from glyd_codec._params import Containers, Level, Records, Weights
 
 _OUT_FIRST = 1 << 16  # most calls give little: start small,
 _OUT_LAST = 1 << 22  # and grow to where the cost of a round no longer counts
@@ -87,7 +87,7 @@ class Compressor:
         of a segment and its tables as memory.
     base
         Older content to store against, as for `compress`; kept in use as long as the object is.
-    checksum, long, records, segment_size, weights
+    checksum, long, records, segment_size, weights, containers
         As for `compress`.
 
     Notes
@@ -114,6 +114,7 @@ class Compressor:
         records: Records = False,
         segment_size: int | None = None,
         weights: Weights = "auto",
+        containers: Containers = "auto",
     ) -> None:
         number = stream_threads(threads)
         self._base = native_base(base, for_writing=True)
@@ -126,6 +127,7 @@ class Compressor:
             segment_size=segment_size,
             base=self._base,
             weights=weights,
+            containers=containers,
         )
         self._lock = threading.Lock()
         self._last_mode = self.FLUSH_FRAME
