@@ -39,7 +39,7 @@ typedef struct part {
   piece *pieces;
   size_t n;
   uint64_t used; /* when, by the count of reads */
-  int check;
+  glyd_frame_info frame;
   int is_ready;
 } part;
 
@@ -78,7 +78,8 @@ static void free_frames(void *state) {
   glyd_alloc_put(&a, f);
 }
 
-static glyd_status see(void *arg, const glyd_segment_info *segment, int check, uint64_t content, size_t payload) {
+static glyd_status see(void *arg, const glyd_segment_info *segment, const glyd_frame_info *frame, uint64_t content,
+                       size_t payload) {
   frames *const f = arg;
   if (segment->content_size == 0) return GLYD_OK;
   if (f->n == f->room) {
@@ -90,7 +91,7 @@ static glyd_status see(void *arg, const glyd_segment_info *segment, int check, u
     f->parts = more;
     f->room = room;
   }
-  f->parts[f->n++] = (part){.segment = *segment, .content = content, .payload = payload, .check = check};
+  f->parts[f->n++] = (part){.segment = *segment, .content = content, .payload = payload, .frame = *frame};
   return GLYD_OK;
 }
 
@@ -115,7 +116,7 @@ static glyd_status keep_pieces(frames *f, part *p, const glyd_segment_base_parts
 static glyd_status decode(frames *f, part *p) {
   const size_t len = (size_t)p->segment.content_size;
   const int is_base = p->segment.kind == GLYD_KIND_BASE;
-  const uint64_t need = glyd_segment_decode_workspace(p->segment.kind, len);
+  const uint64_t need = glyd_segment_decode_workspace(&p->frame, p->segment.kind, len);
   /* pieces are of 16 bytes of content at least, and take 24 */
   if (need + (is_base ? 3 : 1) * (uint64_t)len > f->max_memory || len > UINT32_MAX) return GLYD_E_LIMIT_MEMORY;
   f->work += len;
@@ -132,7 +133,7 @@ static glyd_status decode(frames *f, part *p) {
       if (status == GLYD_OK) status = keep_pieces(f, p, &parts, out);
     } else {
       glyd_alloc_use_whole(out, len);
-      status = glyd_segment_decode(f->cpu, workspace, f->below, &p->segment, p->check, out, payload, NULL);
+      status = glyd_segment_decode(f->cpu, workspace, f->below, &p->frame, &p->segment, out, payload, NULL);
       if (status == GLYD_OK) p->bytes = out;
     }
   }

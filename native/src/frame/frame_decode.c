@@ -167,7 +167,7 @@ glyd_status glyd_frame_walk(const uint8_t *in, size_t len, const glyd_base *base
     item next = {.at = 0};
     while (hop(&c, &next, &e) == GLYD_OK && next.segment.kind != GLYD_KIND_END) {
       const size_t payload = next.at + next.segment.header_size;
-      const glyd_status status = see(arg, &next.segment, next.check, next.content, payload);
+      const glyd_status status = see(arg, &next.segment, &next.frame, next.content, payload);
       if (glyd_frame_fail(&e, status, next.at, 0, 0) != GLYD_OK) break;
     }
     if (e.status == GLYD_OK) *content_size = c.progress.total_content;

@@ -19,8 +19,8 @@ glyd_status glyd_frame_decode(uint8_t *out, size_t cap, const uint8_t *in, size_
 /* Hop over all segments of an input and check what is not their payload: headers,
  * sums, trailers, and that base is the one they need. see is told of each segment:
  * its place among the content, and its payload's in the input. */
-typedef glyd_status glyd_frame_see(void *arg, const glyd_segment_info *segment, int check, uint64_t content,
-                                   size_t payload);
+typedef glyd_status glyd_frame_see(void *arg, const glyd_segment_info *segment, const glyd_frame_info *frame,
+                                   uint64_t content, size_t payload);
 glyd_status glyd_frame_walk(const uint8_t *in, size_t len, const glyd_base *base, const glyd_limits *limits,
                             glyd_frame_see *see, void *arg, uint64_t *content_size, glyd_error *error);
 glyd_status glyd_frame_decode_size(const uint8_t *in, size_t len, const glyd_limits *limits, uint64_t *size,
