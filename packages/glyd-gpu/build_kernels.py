@@ -157,7 +157,7 @@ def compile_file(
     include = native_include()
     options = [*OPTIONS, *generate_code(architectures, ptx=ptx), *defines]
     key = hashlib.sha256(f"{compiler.version} {options} {source.name}".encode())
-    headers = [*KERNELS.glob("*.h"), *KERNELS.glob("*.cuh"), *(include / "glyd").glob("format_weights.h")]
+    headers = [*KERNELS.glob("*.h"), *KERNELS.glob("*.cuh"), *(include / "glyd").glob("format_*.h")]
     for path in sorted([source, *headers, include / "glyd" / "status.h"]):
         key.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
     out = cache / f"{source.stem}-{key.hexdigest()[:20]}.o"

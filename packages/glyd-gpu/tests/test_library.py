@@ -12,6 +12,7 @@ from glyd_gpu import KernelsUnavailableError, _library
 
 KERNELS = Path(__file__).resolve().parents[1] / "src" / "glyd_gpu" / "kernels"
 TYPES = {
+    "float": ctypes.c_float,
     "int": ctypes.c_int,
     "const char *": ctypes.c_char_p,
     "int64_t": ctypes.c_int64,

@@ -7,13 +7,13 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-from ctypes import c_char_p, c_int, c_int32, c_int64, c_uint64, c_void_p
+from ctypes import c_char_p, c_float, c_int, c_int32, c_int64, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any
 
 from glyd_gpu._errors import CudaError, KernelsUnavailableError
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 PATH = Path(__file__).resolve().parent / "kernels" / "libglyd_gpu.so"
 VARIABLE = "GLYD_GPU_LIBRARY"
 
@@ -60,6 +60,26 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "glyd_gpu_product_stream": (
         c_int,
         [c_void_p, c_void_p, c_uint64, c_void_p, c_void_p, c_uint64, Meta, Config, c_void_p],
+    ),
+    "glyd_gpu_kv_pack": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_uint64, c_int, c_void_p]),
+    "glyd_gpu_kv_unpack": (c_int, [c_void_p, c_void_p, c_uint64, c_int, c_void_p]),
+    "glyd_gpu_kv_attention_workspace": (c_int64, [Config]),
+    "glyd_gpu_kv_attention": (
+        c_int,
+        [
+            c_void_p,
+            c_void_p,
+            c_void_p,
+            c_void_p,
+            c_void_p,
+            c_void_p,
+            c_void_p,
+            Config,
+            c_float,
+            c_void_p,
+            c_uint64,
+            c_void_p,
+        ],
     ),
     "glyd_gpu_capture_id": (c_uint64, [c_void_p]),
     "glyd_gpu_plan_nbytes": (c_int64, [Meta]),

@@ -16,7 +16,7 @@
 
 #include <stdint.h>
 
-#define GLYD_GPU_ABI_VERSION 2
+#define GLYD_GPU_ABI_VERSION 3
 
 #define GLYD_GPU_API extern "C" __attribute__((visibility("default")))
 
@@ -91,6 +91,25 @@ GLYD_GPU_API int glyd_gpu_product_ring(void *y, const void *x, uint64_t tokens, 
 GLYD_GPU_API int glyd_gpu_product_stream(void *y, const void *x, uint64_t tokens, const void *bias, const void *pack,
                                          uint64_t pack_nbytes, const int64_t *meta, const int32_t *config,
                                          void *stream);
+
+/* Pages of keys or values (glyd/kv.h) of in [n_pages, 128, channels] bf16, channels 64, 96, 128 or 256. Without out and
+ * places: the bytes of each page to sizes [n_pages] i64. With both: the pages, each at its place [n_pages] i64 in out, a
+ * multiple of 64. No GPU has run this yet, nor the functions that follow. */
+GLYD_GPU_API int glyd_gpu_kv_pack(void *out, const void *places, void *sizes, const void *in, uint64_t n_pages,
+                                  int channels, void *stream);
+
+/* Pages at addresses [n_pages] u64 to out [n_pages, 128, channels] bf16. Their headers must be right; what else they say
+ * may be anything. */
+GLYD_GPU_API int glyd_gpu_kv_unpack(void *out, const void *pages, uint64_t n_pages, int channels, void *stream);
+
+/* Attention of one new token a sequence: out [sequences, heads, channels] of q, both bf16. shape: sequences, heads, key
+ * heads, pages, tokens of the tail, splits, channels. k_pages, v_pages: addresses u64 [sequences, key heads, pages], of
+ * packed or plain pages; k_tail, v_tail: bf16 [sequences, key heads, tail, channels] at multiples of 16; starts: i32
+ * [sequences], the first token that is seen, or NULL. workspace: as many bytes as the function before says. */
+GLYD_GPU_API int64_t glyd_gpu_kv_attention_workspace(const int32_t *shape);
+GLYD_GPU_API int glyd_gpu_kv_attention(void *out, const void *q, const void *k_pages, const void *v_pages,
+                                       const void *k_tail, const void *v_tail, const void *starts, const int32_t *shape,
+                                       float scale, void *workspace, uint64_t workspace_nbytes, void *stream);
 
 /* Number of the capture that a stream is in, 0 for none. */
 GLYD_GPU_API uint64_t glyd_gpu_capture_id(void *stream);

@@ -18,9 +18,13 @@ __device__ __forceinline__ uint32_t pick(uint32_t a, uint32_t b, uint32_t mask) 
 
 /* PRMT as the hardware does it: __byte_perm would mask the selector first, and lose the copied sign bits. */
 __device__ __forceinline__ uint32_t prmt(uint32_t a, uint32_t b, uint32_t selector) {
+#ifdef GLYD_EMULATION /* on the CPU, in tests */
+  return emulated_prmt(a, b, selector);
+#else
   uint32_t r;
   asm("prmt.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(selector));
   return r;
+#endif
 }
 
 /* ---- mma12 ------------------------------------------------------------------- */
@@ -182,10 +186,16 @@ __device__ __forceinline__ void decode_tiered(const Escapes &e, const TieredTabl
 }
 
 /* Copy a tile's escapes to shared memory by all threads of the block, asynchronously: cp_async_wait, then a barrier. */
+#ifdef GLYD_EMULATION
+inline void copy_async16(void *to, const void *from) { emulated_copy_async16(to, from); }
+inline void cp_async_commit() {}
+template <int N> inline void cp_async_wait() { emulated_copies_wait(); }
+#else
 __device__ __forceinline__ void copy_async16(void *to, const void *from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from) : "memory");
 }
 __device__ __forceinline__ void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int N> __device__ __forceinline__ void cp_async_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
+#endif
 
 #endif

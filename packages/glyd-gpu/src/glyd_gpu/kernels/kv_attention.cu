@@ -1,0 +1,51 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BUSL-1.1
+ *
+ * Launchers of attention over pages of keys and values.
+ */
+#include "kv_attention.cuh"
+
+#include "glyd_gpu.h"
+#include "kv_launch.cuh"
+
+static int64_t groups_of(int64_t heads, int64_t key_heads) { return (heads / key_heads + kKvHeads - 1) / kKvHeads; }
+
+int64_t glyd_gpu_kv_attention_workspace(const int32_t *shape) {
+  const int64_t sequences = shape[0], heads = shape[1], key_heads = shape[2], splits = shape[5], channels = shape[6];
+  if (sequences < 0 || key_heads < 1 || heads < key_heads || heads % key_heads != 0 || splits < 1 || channels < 1)
+    return -GLYD_E_PARAMETER;
+  return splits == 1 ? 0 : sequences * key_heads * groups_of(heads, key_heads) * splits * kKvHeads * (channels + 2) * 4;
+}
+
+template <int D> static int launch_attention(const KvAttentionArgs &p, cudaStream_t stream) {
+  const dim3 grid((unsigned)p.splits, (unsigned)(p.key_heads * groups_of(p.heads, p.key_heads)), (unsigned)p.sequences);
+  const int status = kv_launch(kv_attention_kernel<D>, grid, kKvThreads, kv_attention_shared<D>(), stream, p);
+  if (status != 0 || p.splits == 1) return status;
+  return kv_launch(kv_merge_kernel<D>, dim3((unsigned)(p.sequences * p.heads)), D, 0, stream, p);
+}
+
+int glyd_gpu_kv_attention(void *out, const void *q, const void *k_pages, const void *v_pages, const void *k_tail,
+                          const void *v_tail, const void *starts, const int32_t *shape, float scale, void *workspace,
+                          uint64_t workspace_nbytes, void *stream) {
+  const int64_t need = glyd_gpu_kv_attention_workspace(shape);
+  if (need < 0) return (int)need;
+  if (workspace_nbytes < (uint64_t)need) return -GLYD_E_BUFFER;
+  KvAttentionArgs p;
+  p.out = (uint16_t *)out;
+  p.partial = (float *)workspace;
+  p.q = (const uint16_t *)q;
+  p.k_pages = (const uint64_t *)k_pages;
+  p.v_pages = (const uint64_t *)v_pages;
+  p.k_tail = (const uint16_t *)k_tail;
+  p.v_tail = (const uint16_t *)v_tail;
+  p.starts = (const int32_t *)starts;
+  p.sequences = shape[0], p.heads = shape[1], p.key_heads = shape[2], p.pages = shape[3], p.tail = shape[4];
+  p.splits = shape[5];
+  p.scale = scale * 1.4426950408889634f;
+  if (p.pages < 0 || p.tail < 0 || p.tail > kKvTokens || p.sequences > 65535 ||
+      p.key_heads * groups_of(p.heads, p.key_heads) > 65535 || (int64_t)p.sequences * p.heads > 0x7FFFFFFF ||
+      (uintptr_t)k_tail % 16 != 0 || (uintptr_t)v_tail % 16 != 0 || (uintptr_t)q % 4 != 0)
+    return -GLYD_E_PARAMETER;
+  if (p.sequences == 0) return 0;
+  GLYD_GPU_KV_CHANNELS(shape[6], launch_attention, p, (cudaStream_t)stream);
+}

@@ -1,0 +1,34 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BUSL-1.1
+ *
+ * Launchers of packing and unpacking pages of keys and values.
+ */
+#include "glyd_gpu.h"
+#include "kv_launch.cuh"
+#include "kv_pack.cuh"
+
+template <int D> static int launch_pack(const KvPackArgs &p, unsigned n, cudaStream_t stream) {
+  return kv_launch(kv_pack_kernel<D>, dim3(n), kKvPackThreads, kv_pack_shared<D>(), stream, p);
+}
+template <int D> static int launch_unpack(const KvUnpackArgs &p, unsigned n, cudaStream_t stream) {
+  return kv_launch(kv_unpack_kernel<D>, dim3(n), kKvPackThreads, kv_unpack_shared<D>(), stream, p);
+}
+
+int glyd_gpu_kv_pack(void *out, const void *places, void *sizes, const void *in, uint64_t n_pages, int channels,
+                     void *stream) {
+  const KvPackArgs p = {(const uint16_t *)in, (int64_t *)sizes, (uint8_t *)out, (const int64_t *)places};
+  if ((uintptr_t)out % GLYD_KV_ALIGN != 0 || (out == nullptr) != (places == nullptr) ||
+      (out == nullptr && sizes == nullptr))
+    return -GLYD_E_PARAMETER;
+  if (const int bad = glyd_gpu_check_grid((int64_t)n_pages)) return bad;
+  if (n_pages == 0) return 0;
+  GLYD_GPU_KV_CHANNELS(channels, launch_pack, p, (unsigned)n_pages, (cudaStream_t)stream);
+}
+
+int glyd_gpu_kv_unpack(void *out, const void *pages, uint64_t n_pages, int channels, void *stream) {
+  const KvUnpackArgs p = {(uint16_t *)out, (const uint64_t *)pages};
+  if ((uintptr_t)out % 4 != 0) return -GLYD_E_PARAMETER;
+  if (const int bad = glyd_gpu_check_grid((int64_t)n_pages)) return bad;
+  if (n_pages == 0) return 0;
+  GLYD_GPU_KV_CHANNELS(channels, launch_unpack, p, (unsigned)n_pages, (cudaStream_t)stream);
+}

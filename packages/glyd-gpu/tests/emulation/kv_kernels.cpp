@@ -1,0 +1,76 @@
+/* SPDX-FileCopyrightText: 2026 The glyd authors
+ * SPDX-License-Identifier: BUSL-1.1
+ *
+ * The kernels of pages as functions for the CPU; tests/test_kv_kernels.py.
+ */
+#include "kv_attention.cuh"
+#include "kv_pack.cuh"
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+template <int D> static void pack(const KvPackArgs &p, unsigned n) {
+  emulation::launch({n, 1, 1}, kKvPackThreads, kv_pack_shared<D>(), [&] { kv_pack_kernel<D>(p); });
+}
+template <int D> static void unpack(const KvUnpackArgs &p, unsigned n) {
+  emulation::launch({n, 1, 1}, kKvPackThreads, kv_unpack_shared<D>(), [&] { kv_unpack_kernel<D>(p); });
+}
+template <int D> static void attention(const KvAttentionArgs &p) {
+  const int groups = (p.heads / p.key_heads + kKvHeads - 1) / kKvHeads;
+  emulation::launch({(unsigned)p.splits, (unsigned)(p.key_heads * groups), (unsigned)p.sequences}, kKvThreads,
+                    kv_attention_shared<D>(), [&] { kv_attention_kernel<D>(p); });
+  if (p.splits > 1)
+    emulation::launch({(unsigned)(p.sequences * p.heads), 1, 1}, D, 0, [&] { kv_merge_kernel<D>(p); });
+}
+
+#define FOR_CHANNELS(channels, call) \
+  switch (channels) {                \
+  case 64: call(64); return 0;       \
+  case 96: call(96); return 0;       \
+  case 128: call(128); return 0;     \
+  case 256: call(256); return 0;     \
+  default: return -1;                \
+  }
+
+EXPORT void emulated_damaged(int is) { emulation::is_damaged = is != 0; }
+
+EXPORT int emulated_kv_pack(const void *in, int channels, unsigned n, int64_t *sizes, void *out, const int64_t *places,
+                            uint32_t order) {
+  emulation::order = order;
+  const KvPackArgs p = {(const uint16_t *)in, sizes, (uint8_t *)out, places};
+#define CALL(D) pack<D>(p, n)
+  FOR_CHANNELS(channels, CALL)
+#undef CALL
+}
+
+EXPORT int emulated_kv_unpack(void *out, int channels, unsigned n, const uint64_t *pages, uint32_t order) {
+  emulation::order = order;
+  const KvUnpackArgs p = {(uint16_t *)out, pages};
+#define CALL(D) unpack<D>(p, n)
+  FOR_CHANNELS(channels, CALL)
+#undef CALL
+}
+
+/* numbers: sequences, heads, key heads, pages, tail, splits */
+EXPORT int emulated_kv_attention(void *out, float *partial, const void *q, const uint64_t *k_pages,
+                                 const uint64_t *v_pages, const void *k_tail, const void *v_tail, const int32_t *starts,
+                                 const int *numbers, int channels, float scale, uint32_t order) {
+  emulation::order = order;
+  const KvAttentionArgs p = {(uint16_t *)out,
+                             partial,
+                             (const uint16_t *)q,
+                             k_pages,
+                             v_pages,
+                             (const uint16_t *)k_tail,
+                             (const uint16_t *)v_tail,
+                             starts,
+                             numbers[0],
+                             numbers[1],
+                             numbers[2],
+                             numbers[3],
+                             numbers[4],
+                             numbers[5],
+                             scale};
+#define CALL(D) attention<D>(p)
+  FOR_CHANNELS(channels, CALL)
+#undef CALL
+}
