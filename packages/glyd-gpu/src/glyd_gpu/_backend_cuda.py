@@ -36,7 +36,7 @@ def _meta_array(meta: tuple[int, ...]) -> Any:
 
 
 @functools.cache
-def _check_device(index: int) -> None:
+def check_cuda(index: int) -> None:
     capability = torch.cuda.get_device_capability(index)
     if capability < OLDEST:
         raise UnsupportedDeviceError(
@@ -53,7 +53,7 @@ class _launch:  # noqa: N801  used like a function; a generator would cost sever
         self.known = _meta_array(tuple(meta))
         current = torch.cuda.current_device()
         self.index = current if device.index is None else device.index
-        _check_device(self.index)
+        check_cuda(self.index)
         self.guard = None if self.index == current else torch.cuda.device(self.index)
 
     def __enter__(self) -> tuple[Any, int]:

@@ -37,6 +37,7 @@ class PagedTensor:
     table: torch.Tensor = field(default_factory=lambda: torch.empty((0, 0, 0), dtype=torch.int64))
     chunks: dict[int, torch.Tensor] = field(default_factory=dict)
     next_chunk: int = 0
+    _addresses: torch.Tensor | None = None
 
     @classmethod
     def empty(cls, like: torch.Tensor) -> PagedTensor:
@@ -60,6 +61,17 @@ class PagedTensor:
         """Bytes that are held."""
         held = sum(chunk.numel() for chunk in self.chunks.values())
         return int(held + self.tail.numel() * self.tail.element_size())
+
+    def addresses(self) -> torch.Tensor:
+        """Return where in memory each page of the table is, int64 on its device."""
+        if self._addresses is None or self._addresses.shape != self.table.shape:
+            starts = {number: chunk.data_ptr() for number, chunk in self.chunks.items()}
+            number = self.table >> _SHIFT
+            found = self.table & _MASK
+            for chunk in torch.unique(number).tolist():
+                found += torch.where(number == chunk, starts[chunk], 0)
+            self._addresses = found.to(self.tail.device)
+        return self._addresses
 
     def append(self, new: torch.Tensor) -> None:
         """Add tokens; whole pages of the newest ones are packed."""
@@ -125,12 +137,14 @@ class PagedTensor:
 
     def select(self, sequences: torch.Tensor) -> None:
         """Keep these sequences, in this order; one may be there several times, and then shares its pages."""
+        self._addresses = None
         self.tail = self.tail.index_select(0, sequences.to(self.tail.device))
         self.table = self.table.index_select(0, sequences.to("cpu"))
         self._forget()
 
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> None:
         """Move everything to a device, packed as it is."""
+        self._addresses = None
         self.tail = self.tail.to(device, non_blocking=non_blocking)
         self.chunks = {number: chunk.to(device, non_blocking=non_blocking) for number, chunk in self.chunks.items()}
 
@@ -154,6 +168,7 @@ class PagedTensor:
 
     def _forget(self) -> None:
         """Let go of chunks that no entry names, and copy what is left of those that are mostly unused."""
+        self._addresses = None
         used = torch.unique(self.table)
         numbers = torch.unique(used >> _SHIFT).tolist()
         self.chunks = {number: self.chunks[number] for number in numbers}
@@ -178,3 +193,25 @@ class PagedTensor:
 def page_nbytes(chunk: torch.Tensor, place: int) -> int:
     """Return the bytes of the page at a place: the u32 at byte 8 of its header."""
     return int.from_bytes(chunk[place + 8 : place + 12].cpu().numpy().tobytes(), "little")
+
+
+@dataclass(frozen=True)
+class KvReport:
+    """What a cache holds.
+
+    Attributes
+    ----------
+    n_tokens
+        Tokens of each sequence.
+    nbytes
+        Bytes held, newest tokens included.
+    plain_nbytes
+        Bytes that a plain cache of the same tokens takes.
+    plain_layers
+        Layers that are not packed, by number, with the reason.
+    """
+
+    n_tokens: int
+    nbytes: int
+    plain_nbytes: int
+    plain_layers: dict[int, str]

@@ -131,7 +131,7 @@ def from_pretrained(
         merge_modules(model)
         join_experts(model)
     if kv_cache == "packed":
-        install(model)
+        install(model, direct=target.type == "cuda")
     elif compile and os.environ.get("GLYD_COMPILE") != "0" and _is_cuda(model) and model.can_generate():
         if _torch_version() < COMPILED:
             _captured.install(model)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,8 +17,9 @@ from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingW
 
 import glyd_codec
 from glyd_gpu._errors import ParameterError, ShapeError, UnsupportedDeviceError
+from glyd_gpu._kv_attention import MARK, register
 from glyd_gpu._kv_ops import TOKENS
-from glyd_gpu._kv_store import PagedTensor
+from glyd_gpu._kv_store import KvReport, PagedTensor
 
 LEAST_WINDOW = 512  # tokens: shorter windows are a few pages at most, and stay plain
 VARIABLE = "GLYD_KV_CUDA"  # set to 1: use the kernels for pages, which no GPU has run yet
@@ -45,6 +45,8 @@ class PackedLayer(DynamicLayer):
 
     def __init__(self, **kwargs: Any) -> None:
         self.stores: tuple[PagedTensor, PagedTensor] | None = None
+        self.direct = False
+        self.n_seen = 0  # tokens that the newest one sees, itself included; for `direct`
         super().__init__(**kwargs)
 
     def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
@@ -94,7 +96,14 @@ class PackedLayer(DynamicLayer):
         del args, kwargs
         if self.stores is None:
             self.lazy_initialization(key_states, value_states)
-        return self._add(self._kept(), key_states, value_states)
+        kept = self._kept()
+        self.n_seen = kept + key_states.shape[2]
+        if self.direct and kept and key_states.shape[2] == 1:
+            for which, new in enumerate((key_states, value_states)):
+                self._of(which).append(new)
+            setattr(key_states, MARK, self)
+            return key_states, value_states
+        return self._add(kept, key_states, value_states)
 
     def _kept(self) -> int:
         return self._of().n_tokens
@@ -177,9 +186,9 @@ class PackedSlidingWindowLayer(PackedLayer, DynamicSlidingWindowLayer):
         return self._n_shown
 
     def _limit(self, n: int) -> None:
-        """Show n tokens at most, and let pages before them go."""
+        """Show n tokens at most, and let pages before them go; the newest token still sees one more."""
         self._n_shown = min(self._n_shown, n)
-        self._each(lambda store: store.drop_pages((store.n_tokens - self._n_shown) // TOKENS))
+        self._each(lambda store: store.drop_pages(max(store.n_tokens - self._n_shown - 1, 0) // TOKENS))
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
@@ -227,28 +236,6 @@ class PackedSlidingWindowLayer(PackedLayer, DynamicSlidingWindowLayer):
         super().reset()
 
 
-@dataclass(frozen=True)
-class KvReport:
-    """What a cache holds.
-
-    Attributes
-    ----------
-    n_tokens
-        Tokens of each sequence.
-    nbytes
-        Bytes held, newest tokens included.
-    plain_nbytes
-        Bytes that a plain cache of the same tokens takes.
-    plain_layers
-        Layers that are not packed, by number, with the reason.
-    """
-
-    n_tokens: int
-    nbytes: int
-    plain_nbytes: int
-    plain_layers: dict[int, str]
-
-
 class GlydKVCache(DynamicCache):
     """A `DynamicCache` whose layers keep full pages of 128 tokens packed.
 
@@ -256,6 +243,9 @@ class GlydKVCache(DynamicCache):
     ----------
     config
         Of the model; tells which layers have a sliding window. None: none has.
+    direct
+        Leave steps of one token to the attention that `_kv_attention.register` puts into a model: it works on the
+        pages, and nothing is decoded to memory.
     offloading, offload_only_non_sliding
         As in `DynamicCache`: keep layers on the CPU, packed, while they are not used.
 
@@ -266,11 +256,21 @@ class GlydKVCache(DynamicCache):
     (linear attention), are the ones that `DynamicCache` has; `report` names them.
     """
 
-    def __init__(self, config: Any = None, *, offloading: bool = False, offload_only_non_sliding: bool = False) -> None:
+    def __init__(
+        self,
+        config: Any = None,
+        *,
+        direct: bool = False,
+        offloading: bool = False,
+        offload_only_non_sliding: bool = False,
+    ) -> None:
         super().__init__(config=config, offloading=offloading, offload_only_non_sliding=offload_only_non_sliding)
         if config is None:
             self.layer_class_to_replicate: Any = PackedLayer
         self.layers: list[Any] = [_packed(layer) for layer in self.layers]
+        for layer in self.layers:
+            if isinstance(layer, PackedLayer):
+                layer.direct = direct
 
     def save(self, path: str | os.PathLike[str], *, ids: torch.Tensor | None = None) -> None:
         """Write the cache to a file, packed as it is, with SHA-256 of every part.
@@ -353,8 +353,15 @@ def _packed(layer: Any) -> Any:
     return layer
 
 
-def install(model: Any) -> None:
+def install(model: Any, *, direct: bool = False) -> None:
     """Make a model's ``generate`` use packed caches where it would make a `DynamicCache`.
+
+    Parameters
+    ----------
+    model
+        Of transformers.
+    direct
+        Run steps of one token on the pages.
 
     Raises
     ------
@@ -363,13 +370,17 @@ def install(model: Any) -> None:
     """
     if model.config.is_encoder_decoder or not model._supports_default_dynamic_cache():
         raise ParameterError(f"{type(model).__name__} has caches of its own: kv_cache='packed' is for decoders")
+    if direct:
+        register(model)
     prepare = model._prepare_cache_for_generation
 
     def prepared(generation_config: Any, model_kwargs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         result = prepare(generation_config, model_kwargs, *args, **kwargs)
         for name, cache in model_kwargs.items():
             if type(cache) is DynamicCache and not getattr(cache, "_is_user_defined", False):
-                packed = GlydKVCache(model.config.get_text_config(decoder=True), offloading=cache.offloading)
+                packed = GlydKVCache(
+                    model.config.get_text_config(decoder=True), direct=direct, offloading=cache.offloading
+                )
                 if any(getattr(layer, "record_past", False) for layer in cache.layers):
                     packed.activate_past_recording()
                 model_kwargs[name] = packed

@@ -1,0 +1,144 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""Pages of keys and values on CUDA devices. Never run on a GPU yet: `kv_cache.check_device` asks before."""
+
+from __future__ import annotations
+
+import ctypes
+
+import torch
+
+from glyd_gpu import _kv_ops as ops
+from glyd_gpu._backend_cuda import check_cuda
+from glyd_gpu._errors import CudaError, ShapeError
+from glyd_gpu._library import call, load
+from glyd_gpu._ops import library
+
+CHANNELS = (64, 96, 128, 256)  # that kernels are compiled for
+BLOCKS_A_SM = 2  # of attention, that run at a time
+
+
+class _on:  # noqa: N801  used like a function
+    """Make the device current, as launchers need, and give the stream."""
+
+    def __init__(self, device: torch.device) -> None:
+        check_cuda(torch.cuda.current_device() if device.index is None else device.index)
+        self.guard = torch.cuda.device(device)
+        self.device = device
+
+    def __enter__(self) -> int:
+        self.guard.__enter__()
+        return int(torch.cuda.current_stream(self.device).cuda_stream)
+
+    def __exit__(self, *args: object) -> None:
+        self.guard.__exit__(*args)
+
+
+def check_channels(channels: int) -> None:
+    """Refuse head sizes without kernels.
+
+    Raises
+    ------
+    ShapeError
+        With those that there are.
+    """
+    if channels not in CHANNELS:
+        raise ShapeError(f"kernels for pages are there for heads of {CHANNELS} channels, not {channels}")
+
+
+def kv_pack(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the pages of keys or values, and where each starts; waits for their sizes."""
+    ops.check_values(x)
+    n, _, channels = x.shape
+    check_channels(channels)
+    source = x.detach().contiguous()
+    if not n:
+        return torch.empty(0, dtype=torch.uint8, device=x.device), torch.zeros(1, dtype=torch.int64)
+    with _on(x.device) as stream:
+        places = torch.zeros(n + 1, dtype=torch.int64, device=x.device)
+        call("glyd_gpu_kv_pack", None, None, places[1:].data_ptr(), source.data_ptr(), n, channels, stream)
+        places.cumsum_(0)
+        known = places.cpu()
+        pages = torch.empty(int(known[-1]), dtype=torch.uint8, device=x.device)
+        call("glyd_gpu_kv_pack", pages.data_ptr(), places.data_ptr(), None, source.data_ptr(), n, channels, stream)
+    return pages, known
+
+
+def kv_unpack(pages: torch.Tensor, places: torch.Tensor, channels: int) -> torch.Tensor:
+    """Return the values [places, 128, channels] of the pages that start at places."""
+    ops.check_pages(pages, places, channels)
+    check_channels(channels)
+    out = torch.empty((places.numel(), ops.TOKENS, channels), dtype=torch.bfloat16, device=pages.device)
+    if out.numel():
+        with _on(pages.device) as stream:
+            addresses = places.to(pages.device, non_blocking=True) + pages.data_ptr()
+            call("glyd_gpu_kv_unpack", out.data_ptr(), addresses.data_ptr(), places.numel(), channels, stream)
+    return out
+
+
+def n_splits(device: torch.device, blocks: int, units: int) -> int:
+    """Return into how many ranges pages are divided, so that all of a device has work."""
+    wanted = BLOCKS_A_SM * int(torch.cuda.get_device_properties(device).multi_processor_count)
+    return max(1, min(units, -(-wanted // blocks)))
+
+
+def attention(
+    q: torch.Tensor,
+    pages: tuple[torch.Tensor, torch.Tensor],
+    tails: tuple[torch.Tensor, torch.Tensor],
+    starts: torch.Tensor | None,
+    scale: float,
+    splits: int | None = None,
+) -> torch.Tensor:
+    """Attend with one token a sequence, straight on pages.
+
+    Parameters
+    ----------
+    q
+        bf16 [sequences, heads, channels].
+    pages
+        Addresses of pages of keys and of values, int64 [sequences, key heads, pages] on the device.
+    tails
+        The newest keys and values, bf16 [sequences, key heads, fewer than 128, channels].
+    starts
+        First token that each sequence sees, int32; None: 0.
+    scale
+        Of scores.
+    splits
+        Ranges that pages are divided into; None: as many as the device has room for.
+    """
+    sequences, heads, channels = q.shape
+    check_channels(channels)
+    key_heads, n_pages = pages[0].shape[1:]
+    tail = [t.contiguous() for t in tails]
+    groups = -(-(heads // key_heads) // 8)
+    if splits is None:
+        splits = n_splits(q.device, sequences * key_heads * groups, n_pages + 1)
+    shape = (ctypes.c_int32 * 7)(sequences, heads, key_heads, n_pages, tail[0].shape[2], splits, channels)
+    nbytes = load().glyd_gpu_kv_attention_workspace(shape)
+    if nbytes < 0:
+        raise CudaError(f"glyd_gpu_kv_attention_workspace: status {-nbytes}", found=nbytes)
+    source = q.contiguous()
+    out = torch.empty_like(source)
+    with _on(q.device) as stream:
+        workspace = torch.empty(nbytes, dtype=torch.uint8, device=q.device)
+        call(
+            "glyd_gpu_kv_attention",
+            out.data_ptr(),
+            source.data_ptr(),
+            pages[0].data_ptr(),
+            pages[1].data_ptr(),
+            tail[0].data_ptr(),
+            tail[1].data_ptr(),
+            None if starts is None else starts.data_ptr(),
+            shape,
+            scale,
+            workspace.data_ptr(),
+            nbytes,
+            stream,
+        )
+    return out
+
+
+library.impl("kv_pack", kv_pack, "CUDA")
+library.impl("kv_unpack", kv_unpack, "CUDA")
