@@ -92,6 +92,12 @@ def put_large(bench, store):
     bench.put(store, "new", noise(7000, 3) + TEXT)
 
 
+def put_with_parity(bench, store):
+    store.parity = 25
+    bench.put(store, "new", noise(6000, 8))
+    store.compact()
+
+
 def put_version(bench, store):
     bench.put(store, "big", BIG[:5000] + b"changed again" + BIG[5100:])
 
@@ -149,7 +155,7 @@ def first_put(bench, store):
 SCENARIOS = {
     f.__name__: f
     for f in (
-        put_large, put_version, put_small, put_duplicate, put_packed, put_many,
+        put_large, put_with_parity, put_version, put_small, put_duplicate, put_packed, put_many,
         delete, compact, delete_and_compact, recode, rebase, rebuild, first_put,
     )
 }  # fmt: skip

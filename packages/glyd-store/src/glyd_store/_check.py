@@ -14,6 +14,7 @@ from glyd_store._entry import entry_key, entry_seq, stream_key
 from glyd_store._errors import IndexDamagedError, IntegrityError, LockedError, ReadOnlyError, StoreError
 from glyd_store._index import decode_name
 from glyd_store._journal import STORE_KEY, build_index
+from glyd_store._parity import parity_key, parity_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -65,6 +66,8 @@ class CheckReport:
         Streams that were read, this time or before an interruption, and bytes read this time.
     orphan_nbytes
         Bytes of streams that nothing needs, which compact removes.
+    n_parity
+        Files of parity that were read.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -74,6 +77,7 @@ class CheckReport:
     n_read: int = 0
     read_nbytes: int = 0
     orphan_nbytes: int = 0
+    n_parity: int = 0
 
     @property
     def ok(self) -> bool:
@@ -97,6 +101,7 @@ class Checker:
         self._progress = progress or (lambda _step, _n: None)
         self.report = CheckReport()
         self._bad: dict[str, str] = {}  # files that were found damaged
+        self._parity: set[str] = set()
         self._about: list[set[object]] = []  # what each problem is about: files, or rows of the index
 
     def run(self, read_data: float = 0.0, *, decode: bool = False, resume: bool = False) -> CheckReport:
@@ -166,6 +171,8 @@ class Checker:
         noted: bool = True,
         about: set[object] | None = None,
     ) -> None:
+        if key.startswith("streams/") and advice == REPUT and parity_key(bytes.fromhex(key[11:75])) in self._parity:
+            advice = f"run 'repair', which has parity for it; or {REPUT}"
         self.report.problems.append(Problem(key, what, tuple(objects), advice))
         self._about.append(about or {key})
         if noted:
@@ -237,6 +244,7 @@ class Checker:
             what = f"nothing says where the content of object {missing} is"
             self._add(f"object {missing}", what, [(missing, decode_name(name))], REPUT, noted=False)
         there = dict(core.backend.list("streams/"))
+        self._parity = {key for key, _ in core.backend.list("parity/")}
         known: set[str] = set()
         for stream, nbytes in index.pages("SELECT id, nbytes FROM stream WHERE id > ? ORDER BY id", n=1000):
             key = stream_key(stream)
@@ -273,6 +281,7 @@ class Checker:
             found = hash_file(core, key, lambda n: self._progress("read", n))
             self.report.n_read += 1
             self.report.read_nbytes += nbytes
+            self._check_parity(stream)
             if found == stream:
                 if run is not None:
                     with index.transaction():
@@ -283,6 +292,14 @@ class Checker:
         if run is not None:
             with index.transaction():
                 index.db.execute("DELETE FROM meta WHERE key = 'check_run'")
+
+    def _check_parity(self, stream: bytes) -> None:
+        key = parity_key(stream)
+        if key in self._parity:
+            self.report.n_parity += 1
+            what = parity_problem(self._core.backend, stream)
+            if what is not None:
+                self._add(key, f"{key} is damaged: {what}", (), "run 'repair' to write it again", noted=False)
 
     def _start_run(self, *, resume: bool) -> int | None:
         """Return the number of a check that can be resumed; None where notes cannot be kept."""

@@ -84,16 +84,24 @@ class Writer:
         As for `glyd.compress`.
     progress
         Told of bytes of content as they are read (first pass) and written (second).
+    parity
+        Percentage of parity that large contents without a base get.
     """
 
     def __init__(
-        self, core: Core, level: str, threads: int = 0, progress: Callable[[str, int], None] | None = None
+        self,
+        core: Core,
+        level: str,
+        threads: int = 0,
+        progress: Callable[[str, int], None] | None = None,
+        parity: float = 0,
     ) -> None:
         self.core = core
         self.level = level
         self.threads = threads
         self.level_of_deltas = "ultra" if level == "cold" else level  # its model takes no base
         self._progress = progress
+        self._parity = parity
 
     def _tell(self, step: str) -> Callable[[int], None] | None:
         progress = self._progress
@@ -205,6 +213,10 @@ class Writer:
             staged.publish(stream_key(stream))
         finally:
             staged.discard()
+        if self._parity and base is None:
+            from glyd_store._parity import write_parity  # noqa: PLC0415 - most have none
+
+            write_parity(core.backend, stream, self._parity)
         family, member = source.sha256.hex()[:16], 0
         if base is not None and base.family is not None:
             family, member = base.family, n_members(core, base.family)

@@ -13,6 +13,7 @@ from glyd_store._errors import ObjectNotFoundError
 from glyd_store._index import decode_name
 from glyd_store._info import object_by_id, resolve
 from glyd_store._packing import pack_order, pack_waiting, restate_objects, write_pack
+from glyd_store._parity import lone_parity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,6 +40,8 @@ class CompactReport:
         Bytes of contents without an object that stay because other contents are based on them.
     n_recoded
         Streams that were written again at another level.
+    parity_nbytes
+        Bytes of parity that was written.
     """
 
     n_objects: int = 0
@@ -48,6 +51,7 @@ class CompactReport:
     freed_nbytes: int = 0
     held_nbytes: int = 0
     n_recoded: int = 0
+    parity_nbytes: int = 0
 
 
 def delete_objects(core: Core, refs: Iterable[int | ObjectInfo]) -> list[ObjectInfo]:
@@ -93,17 +97,25 @@ def compact(core: Core, *, grace_ns: int = 0, dry_run: bool = False, level: str 
         # what frees without needing room comes first: the disk may be full
         orphans = _orphans(core, report)
         core.backend.delete(orphans)
+        _remove_lone_parity(core, report)
         entries, streams = _plan(core, before, report)
         if entries or streams:
             entry = core.new_entry("compact")
             entry.drop_entries, entry.drop_streams = entries, streams
             core.commit(entry)
             core.remove([*map(stream_key, streams), *map(entry_key, entries)])
+            _remove_lone_parity(core, report)
         for stream in _thin_packs(core, before):
             _rewrite_pack(core, stream, before, level, report)
         pack_waiting(core, level, force=True)
         core.backend.fill_reserve()
         return report
+
+
+def _remove_lone_parity(core: Core, report: CompactReport) -> None:
+    lone = lone_parity(core)
+    core.backend.delete([key for key, _ in lone])
+    report.freed_nbytes += sum(nbytes for _, nbytes in lone)
 
 
 def _mark_live(core: Core, before: int) -> None:

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 from glyd_store._check import Checker
 from glyd_store._contents import Row, content_by_number, restated
 from glyd_store._entry import FORMAT, Content, Place, Stream, entry_key, entry_seq, stream_key
+from glyd_store._errors import IntegrityError
 from glyd_store._frames import HashingFile, write_all, write_frame
 from glyd_store._hashing import file_pieces
 from glyd_store._journal import STORE_KEY
 from glyd_store._packing import restate_objects
+from glyd_store._parity import PERCENT, parity_stream, percent_of, recover, write_parity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -52,13 +54,30 @@ def repair(core: Core, sources: Iterable[str | os.PathLike[str]], level: str) ->
         if STORE_KEY in keys:
             _write_store_file(core)
             report.repaired.append(STORE_KEY)
-        _refill(core, keys, sources, level, report)
+        _use_parity(core, keys, report)
+        _refill(core, keys - set(report.repaired), sources, level, report)
         for key in sorted(keys):
             seq = entry_seq(key)
             if seq is not None and _restate(core, seq):
                 report.repaired.append(key)
         report.remaining = Checker(core).run(1.0) if report.repaired else found
     return report
+
+
+def _use_parity(core: Core, keys: set[str], report: RepairReport) -> None:
+    """Make damaged streams again from their parity, and parity from streams."""
+    for key in sorted(keys):
+        if key.startswith("streams/") and recover(core.backend, bytes.fromhex(key[11:75])):
+            _forget(core, key)
+            report.repaired.append(key)
+    for key in sorted(keys):
+        stream = parity_stream(key)
+        if stream is not None:
+            try:
+                write_parity(core.backend, stream, percent_of(core.backend, stream, PERCENT))
+            except (IntegrityError, FileNotFoundError):
+                continue  # the stream is damaged as well
+            report.repaired.append(key)
 
 
 def _write_store_file(core: Core) -> None:

@@ -69,6 +69,9 @@ class Store:
         Take the lock from a writer on another machine that is known to be dead.
     progress
         Told of a step ("read", "write", "decode") and of bytes done in it since the last call.
+    parity
+        Percentage of parity that what is stored without a base gets, and what `compact` adds
+        where there is none: `repair` makes streams again of which no more than that is damaged. 0: none.
 
     Notes
     -----
@@ -87,8 +90,12 @@ class Store:
         cache: str | os.PathLike[str] | None = None,
         break_lock: bool = False,
         progress: Callable[[str, int], None] | None = None,
+        parity: float = 0,
     ) -> None:
         self.level = _checked(level)
+        if not 0 <= parity <= 100:
+            raise glyd.ParameterError(f"parity must be 0 … 100 percent, not {parity}")
+        self.parity = parity
         self.threads = threads
         self._progress = progress
         backend = open_backend(where, cache)
@@ -148,7 +155,7 @@ class Store:
         """
         from glyd_store._put import Writer
 
-        return Writer(self._core, self.level, self.threads, self._progress).put(name, data, tags)
+        return Writer(self._core, self.level, self.threads, self._progress, self.parity).put(name, data, tags)
 
     def put_many(
         self, items: Iterable[tuple[str, ReadableBuffer | BinaryIO | os.PathLike[str]]]
@@ -167,7 +174,7 @@ class Store:
         """
         from glyd_store._put import Writer
 
-        yield from Writer(self._core, self.level, self.threads, self._progress).put_many(items)
+        yield from Writer(self._core, self.level, self.threads, self._progress, self.parity).put_many(items)
 
     def get(self, ref: Ref) -> bytes:
         """Return the content of an object, checked against its hash.
@@ -330,6 +337,10 @@ class Store:
             from glyd_store._recode import recode
 
             recode(self._core, level, report, self.threads, self._progress)
+        if self.parity and not dry_run:
+            from glyd_store._parity import add_parity
+
+            add_parity(self._core, self.parity, report)
         return report
 
     def rebase(self, ref: Ref) -> ObjectInfo:

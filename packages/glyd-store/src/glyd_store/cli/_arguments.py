@@ -75,6 +75,10 @@ def _share(text: str) -> float:
     return value
 
 
+def _percent(text: str) -> float:
+    return 100 * _share(text)
+
+
 def _tag(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not key or not equals:
@@ -133,6 +137,9 @@ def _put(p: argparse.ArgumentParser) -> None:
     p.add_argument("--level", choices=glyd.LEVELS, default="max")
     p.add_argument("--tag", type=_tag, action="append", default=[], metavar="K=V")
     p.add_argument("--command", metavar="CMD", help="run CMD in a shell and store what it prints, if it ends with 0")
+    p.add_argument(
+        "--parity", type=_percent, default=0.0, metavar="P%", help="percentage of parity for what has no base"
+    )
     p.add_argument("--allow-empty", action="store_true", help="store empty standard input, or output of CMD, too")
 
 
@@ -191,6 +198,9 @@ def _compact(p: argparse.ArgumentParser) -> None:
         choices=glyd.LEVELS,
         dest="again",
         help="write streams of lower levels again at this one: for the hours in which nothing else is to be done",
+    )
+    p.add_argument(
+        "--parity", type=_percent, default=0.0, metavar="P%", help="write parity for what has neither it nor a base"
     )
 
 

@@ -53,6 +53,7 @@ def run(options: argparse.Namespace, prog: str) -> int:
             cache=options.cache,
             break_lock=options.break_lock,
             progress=tell,
+            parity=getattr(options, "parity", 0.0),
         )
         with store:
             return verb(store, options)
