@@ -38,7 +38,7 @@ def test_versions_are_stored_as_deltas(store):
     infos = list(store.versions("dump"))
     assert [store.get(i) for i in infos] == bodies
     assert max(i.n_decodes for i in infos) <= 5
-    assert sum(i.stored_nbytes for i in infos[1:]) < infos[0].stored_nbytes
+    assert max(i.stored_nbytes for i in infos[1:]) < 200
     assert store.get("dump") == bodies[-1]
     assert [i.id for i in infos] == sorted(i.id for i in infos)
 
