@@ -33,7 +33,8 @@ GLYD_INLINE uint64_t eight_digits(uint32_t v) {
   return four_digits(v / 10000) | (uint64_t)four_digits(v % 10000) << 32;
 }
 
-static GLYD_NOINLINE void digits_of(const uint32_t *restrict a, uint32_t n, uint64_t *restrict out, uint32_t step) {
+/* a is not const only because gcc 12 would then warn that it may have nothing in it. */
+static GLYD_NOINLINE void digits_of(uint32_t *restrict a, uint32_t n, uint64_t *restrict out, uint32_t step) {
   uint64_t text[GLYD_RECORD_BATCH];
   for (uint32_t i = 0; i < n; i++) text[i] = eight_digits(a[i]);
   for (uint32_t i = 0; i < n; i++) out[i * step] = text[i];
