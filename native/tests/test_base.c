@@ -5,6 +5,7 @@
  * CPU variant, in one call from guarded memory, with threads and as a stream;
  * what writers give for any number of threads; bases given and not given.
  */
+#include "base/base_members_encode.h"
 #include "frame_test.h"
 #include "glyd/base.h"
 
@@ -200,8 +201,73 @@ static void test_marks_by_address(void) {
   free(old);
 }
 
+static void expect_member(const uint8_t *blocks, int where, const char *path) {
+  glyd_base_member member, again;
+  if (!CHECK_EQ(glyd_base_member_read(blocks, &member), where) || where < 0) return;
+  CHECK_EQ(member.size, strlen(path));
+  CHECK_EQ(memcmp(member.path, path, member.size), 0);
+  CHECK_EQ(glyd_base_member_read(blocks, &again), where);
+  CHECK_EQ(again.hash, member.hash);
+}
+
+static void put_text(uint8_t *at, const char *text) { memcpy(at, text, strlen(text)); }
+
+/* Names of members of archives: in a header, in two fields of it, in blocks
+ * before it; and whatever else may stand there, up to the end of memory. */
+static void test_members(void) {
+  enum { HEADERS = GLYD_BASE_MEMBER_HEADERS };
+  guard blocks = guard_new(HEADERS, 1);
+  uint8_t *const p = blocks.p;
+  memset(p, 0, HEADERS);
+  CHECK_EQ(glyd_base_is_header(p), 0);
+  put_text(p + 257, "ustar");
+  CHECK_EQ(glyd_base_is_header(p), 1);
+  expect_member(p, 0, "");
+  put_text(p, "v1/a name");
+  expect_member(p, 0, "a name");
+  put_text(p + 345, "v1/folder");
+  expect_member(p, 0, "folder/v1/a name");
+  memset(p, 'n', 100);
+  memset(p + 345, 'p', 155);
+  glyd_base_member member;
+  CHECK_EQ(glyd_base_member_read(p, &member), 0);
+  CHECK_EQ(member.size, 100);
+  p[156] = 'x';
+  expect_member(p, -1, "");
+  put_text(p + 1024 + 257, "ustar");
+  put_text(p + 1024, "v1/short");
+  expect_member(p, 1024, "short");
+  put_text(p + 512, "22 mtime=1.5\n19 path=v2/long one\n");
+  expect_member(p, 1024, "long one");
+  p[156] = 'L';
+  memset(p + 512, 0, 512);
+  put_text(p + 512, "v3/longer one");
+  expect_member(p, 1024, "longer one");
+  memset(p + 512, 'l', 512);
+  CHECK_EQ(glyd_base_member_read(p, &member), 1024);
+  CHECK_EQ(member.size, GLYD_BASE_MEMBER_PATH);
+  p[1024 + 156] = 'L';
+  expect_member(p, -1, "");
+  uint64_t state = 5;
+  for (int round = 0; round < 20000; round++) {
+    for (size_t i = 0; i < HEADERS; i += 8) {
+      uint64_t v = test_random(&state);
+      if (round & 1) v &= 0x0F0F0F0F0F0F0F0Fu; /* with zeros and few slashes */
+      memcpy(p + i, &v, 8);
+    }
+    if (round & 2) put_text(p + 512 + (round * 7) % 507, " path=" + (round % 3));
+    put_text(p + 257, "ustar");
+    put_text(p + 1024 + 257, "ustar");
+    p[156] = (uint8_t) "0xLg"[round % 4];
+    if (glyd_base_member_read(p, &member) >= 0) CHECK(member.size <= GLYD_BASE_MEMBER_PATH);
+  }
+  guard_free(blocks);
+}
+
 int main(int argc, char **argv) {
   test_golden(argc > 1 ? argv[1] : NULL);
+  TEST_AT("members of archives");
+  test_members();
   TEST_AT("writing");
   test_write();
   TEST_AT("marks by address");

@@ -3,6 +3,7 @@
  */
 #include "base/base_map_encode.h"
 
+#include "base/base_members_encode.h"
 #include "common/alloc.h"
 #include "common/cpu.h"
 #include "match/match_marks.h"
@@ -89,11 +90,6 @@ GLYD_INLINE uint64_t marks_before(unsigned cpu, const uint8_t *data, uint64_t at
   return glyd_match_marks_first(data + at, (unsigned)(n < 64 ? n : 64), spacing_log);
 }
 
-typedef struct pending {
-  uint64_t hashes[RING];
-  uint32_t numbers[RING];
-} pending;
-
 GLYD_INLINE void put(uint32_t *map, const map_shape *s, uint64_t hash, uint32_t number) {
   uint32_t *const bucket = bucket_of(map, s, hash);
 #if defined(__SSE2__)
@@ -107,22 +103,38 @@ GLYD_INLINE void put(uint32_t *map, const map_shape *s, uint64_t hash, uint32_t 
   if (k < WAYS) bucket[k] = tag_of(s, hash) | number;
 }
 
+/* Entries on their way into the map: what they need of it is fetched meanwhile. */
+typedef struct pending {
+  uint64_t hashes[RING];
+  uint32_t numbers[RING];
+  uint64_t n; /* so far */
+} pending;
+
+GLYD_INLINE void put_later(pending *ring, uint32_t *map, const map_shape *s, uint64_t hash, uint64_t place) {
+  const uint64_t i = ring->n++ % RING;
+  if (ring->n > RING) put(map, s, ring->hashes[i], ring->numbers[i]);
+  ring->hashes[i] = hash;
+  ring->numbers[i] = (uint32_t)(place >> s->grain_log) + 1;
+  __builtin_prefetch(bucket_of(map, s, hash), 1);
+}
+
 static void build(const glyd_base *base, uint32_t *map, const map_shape *s) {
   const unsigned cpu = glyd_cpu_features();
-  pending ring;
-  uint64_t n = 0;
+  pending ring = {.n = 0};
   for (uint64_t at = 0; at < base->size; at += GLYD_MARKS_AT_ONCE) {
     if (at % GLYD_BASE_PIECE == 0 && at > 0) glyd_base_source_release(base, at - GLYD_BASE_PIECE, at);
+    if (at % GLYD_BASE_MEMBER_BLOCK == 0 && base->size - at >= GLYD_BASE_MEMBER_HEADERS &&
+        glyd_base_is_header(base->data + at)) {
+      glyd_base_member member; /* entered by its name, as marks are by what follows them */
+      if (glyd_base_member_read(base->data + at, &member) >= 0) put_later(&ring, map, s, member.hash, at);
+    }
     for (uint64_t marks = marks_before(cpu, base->data, at, base->size, s->spacing_log); marks; marks &= marks - 1) {
-      const uint64_t place = at + glyd_ctz64(marks), h = hash_key(base->data + place);
-      if (n >= RING) put(map, s, ring.hashes[n % RING], ring.numbers[n % RING]);
-      ring.hashes[n % RING] = h;
-      ring.numbers[n % RING] = (uint32_t)(place >> s->grain_log) + 1;
-      __builtin_prefetch(bucket_of(map, s, h), 1);
-      n++;
+      const uint64_t place = at + glyd_ctz64(marks);
+      put_later(&ring, map, s, hash_key(base->data + place), place);
     }
   }
-  for (uint64_t i = n > RING ? n - RING : 0; i < n; i++) put(map, s, ring.hashes[i % RING], ring.numbers[i % RING]);
+  for (uint64_t i = ring.n > RING ? ring.n - RING : 0; i < ring.n; i++)
+    put(map, s, ring.hashes[i % RING], ring.numbers[i % RING]);
 }
 
 glyd_status glyd_base_map_build(glyd_base *base) {
@@ -154,6 +166,14 @@ GLYD_INLINE uint64_t equal_bytes(const uint8_t *a, const uint8_t *b) {
   }
 #endif
   return equal;
+}
+
+/* Bit i: bits i … i + 15 are set. */
+GLYD_INLINE uint64_t runs_of_16(uint64_t bits) {
+  bits &= bits >> 1;
+  bits &= bits >> 2;
+  bits &= bits >> 4;
+  return bits & bits >> 8;
 }
 
 /* How many bytes at a equal those at b, before the end of a and of b. */
@@ -197,6 +217,11 @@ typedef struct finder {
   find_tables *tables;
   const uint8_t *marks_at; /* 64 places, */
   uint64_t marks;          /* and which of them are marks */
+  const uint8_t *blocks;   /* headers of members were looked for so far, */
+  const uint8_t *member;   /* this is the last, */
+  const uint8_t *hinted;   /* and this the last that was looked up: */
+  uint64_t hint;           /* its shift */
+  int has_hint;
 } finder;
 
 typedef struct candidate {
@@ -239,6 +264,53 @@ static candidate look_up(const finder *f, const uint8_t *at) {
     }
   }
   return best;
+}
+
+/* Find the first header of the member that the content at at belongs to. */
+GLYD_INLINE void find_member(finder *f, const uint8_t *at) {
+  while (f->blocks <= at && f->end - f->blocks >= (ptrdiff_t)GLYD_BASE_MEMBER_HEADERS) {
+    const uint8_t *const block = f->blocks;
+    f->blocks += GLYD_BASE_MEMBER_BLOCK;
+    if (!glyd_base_is_header(block)) continue;
+    f->member = block;
+    if (!glyd_base_is_member(block)) f->blocks = block + GLYD_BASE_MEMBER_HEADERS;
+  }
+}
+
+/* Look up the member in the base by its name. */
+static void look_up_member(finder *f) {
+  glyd_base_member member, other;
+  f->hinted = f->member;
+  const int header = glyd_base_member_read(f->member, &member);
+  if (header < 0) return;
+  f->has_hint = 0;
+  const uint32_t *const bucket = bucket_of(f->map, &f->shape, member.hash);
+  const uint32_t number_mask = (uint32_t)(((uint64_t)1 << f->shape.number_bits) - 1);
+  const uint32_t tag = tag_of(&f->shape, member.hash);
+  for (unsigned k = 0; k < WAYS && bucket[k] != 0 && !f->has_hint; k++) {
+    if ((bucket[k] ^ tag) & ~number_mask) continue;
+    const uint64_t place = (uint64_t)((bucket[k] & number_mask) - 1) << f->shape.grain_log;
+    if (place > f->size || f->size - place < GLYD_BASE_MEMBER_HEADERS) continue;
+    if (!glyd_base_is_header(f->base + place)) continue;
+    const int header_there = glyd_base_member_read(f->base + place, &other);
+    if (header_there < 0 || member.size != other.size || memcmp(member.path, other.path, member.size) != 0) continue;
+    f->hint = place + (uint64_t)header_there - (uint64_t)(f->member + header - f->in);
+    f->has_hint = 1;
+  }
+}
+
+/* What content from at on has in common with the member of its name, unless one
+ * of the last shifts is that of the member; length 0: nothing near. */
+GLYD_INLINE candidate look_in_member(finder *f, const uint8_t *at) {
+  const candidate none = {at, 0, 0};
+  find_member(f, at);
+  if (f->member != f->hinted) look_up_member(f);
+  const uint64_t *const slot = f->shifts.slot;
+  if (!f->has_hint || f->hint == slot[0] || f->hint == slot[1] || f->hint == slot[2]) return none;
+  const uint64_t place = (uint64_t)(at - f->in) + f->hint;
+  if (f->end - at < 64 || place >= f->size || f->size - place < 64) return none;
+  const uint64_t runs = runs_of_16(equal_bytes(at, f->base + place));
+  return runs ? extend(f, at + glyd_ctz64(runs), place + glyd_ctz64(runs)) : none;
 }
 
 /* Put blocks of the base into the table of what is near. */
@@ -402,11 +474,7 @@ GLYD_INLINE unsigned find_near(const finder *f, const uint8_t *at) {
           if (look_near(f, at + i).length > 0) first = i;
       continue;
     }
-    uint64_t runs = equal_bytes(at, f->base + place);
-    runs &= runs >> 1;
-    runs &= runs >> 2;
-    runs &= runs >> 4;
-    runs &= runs >> 8;
+    const uint64_t runs = runs_of_16(equal_bytes(at, f->base + place));
     if (runs && glyd_ctz64(runs) < first) first = glyd_ctz64(runs);
   }
   return first;
@@ -433,9 +501,13 @@ GLYD_INLINE int is_in_place(finder *f, const uint8_t *at) {
 
 /* The next copy for content from at on; length 0: there is none before *next. */
 GLYD_INLINE candidate choose(finder *f, const uint8_t *at, const uint8_t *last, int after_copy, const uint8_t **next) {
-  if (after_copy && !is_in_place(f, at)) {
-    const candidate c = look_around(f, at);
+  if (!after_copy || !is_in_place(f, at)) {
+    const candidate c = look_in_member(f, at);
     if (is_worth(f, c)) return c;
+    if (after_copy) {
+      const candidate around = look_around(f, at);
+      if (is_worth(f, around)) return around;
+    }
   }
   const unsigned ahead = f->end - at >= 64 ? NEAR_AHEAD : 1; /* places looked at */
   const unsigned near = ahead > 1 ? find_near(f, at) : look_near(f, at).length == 0;
@@ -469,6 +541,7 @@ size_t glyd_base_map_find(const glyd_base *base, unsigned cpu, void *workspace, 
               .end = in + len,
               .from = in,
               .known = in,
+              .blocks = in,
               .base = base->data,
               .size = base->size,
               .shape = shape_of(base->size),

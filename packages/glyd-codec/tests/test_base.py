@@ -7,6 +7,7 @@ from __future__ import annotations
 import io
 import itertools
 import random
+import tarfile
 import threading
 
 import pytest
@@ -110,6 +111,40 @@ def test_the_order_of_several_bases_is_found():
         base.find_order(name)
     with pytest.raises(ValueError, match="at most 4"):
         glyd.Base(*parts, b"x").find_order(name)
+
+
+def archive(files, folder, mtime, form):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=form) as made:
+        for path, data in files:
+            member = tarfile.TarInfo(f"{folder}/{path}")
+            member.size, member.mtime = len(data), mtime
+            made.addfile(member, io.BytesIO(data))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("form", "most"), [(tarfile.USTAR_FORMAT, 12_000), (tarfile.GNU_FORMAT, 17_000), (tarfile.PAX_FORMAT, 14_000)]
+)
+def test_members_of_archives_are_found_by_their_names(form, most):
+    """Small files in another order, each changed a little, in a folder that is named after another version."""
+    rng = random.Random(8)
+    words = [rng.randbytes(rng.randrange(2, 6)).hex().encode() for _ in range(2000)]
+    files = [
+        (f"some/{'long/' * (i % 29)}folder/f{i:04}.txt", b" ".join(rng.choices(words, k=rng.randrange(60, 400))))
+        for i in range(500)
+    ]
+    old = archive(files, "v1.0", 1_700_000_000.5 if form == tarfile.PAX_FORMAT else 1_700_000_000, form)
+    changed = [(path, data[:50] + b"?" + data[51:200] + b"new" + data[200:]) for path, data in files]
+    rng.shuffle(changed)
+    new = archive(changed, "v1.1-rc2", 1_700_009_999.5 if form == tarfile.PAX_FORMAT else 1_700_009_999, form)
+    frame = glyd.compress(new, base=old)
+    assert len(frame) < most
+    assert glyd.decompress(frame, base=old) == new
+    turned = new[len(new) // 1024 * 512 :] + new[: len(new) // 1024 * 512]
+    frame = glyd.compress(turned, base=old)
+    assert len(frame) < most + 100
+    assert glyd.decompress(frame, base=old) == turned
 
 
 def edited(data, seed):
