@@ -111,6 +111,8 @@ def test_the_order_of_several_bases_is_found():
         base.find_order(name)
     with pytest.raises(ValueError, match="at most 4"):
         glyd.Base(*parts, b"x").find_order(name)
+    with pytest.raises(ValueError, match="of frames"):
+        glyd.Base.from_frames(glyd.compress(LINES)).find_order(name)
 
 
 def archive(files, folder, mtime, form):

@@ -144,6 +144,7 @@ class Base:
         self._native = ffi.gc(holder[0], free)
         self._nbytes = int(lib.glyd_base_size(self._native))
         self._id = bytes(16)
+        self._sizes, self._memory = [], None
         return self
 
     @property
@@ -173,7 +174,7 @@ class Base:
         Raises
         ------
         ValueError
-            After `close`; for more than 4 sources.
+            After `close`; for more than 4 sources; for a base of frames.
 
         Notes
         -----
@@ -184,7 +185,7 @@ class Base:
         with self._lock:
             memory = self._memory
         if memory is None:
-            raise ValueError("the base is closed")
+            raise ValueError("the base is closed" if self._sizes else "a base of frames has no order")
         if len(self._sizes) > _ORDERED_MAX:
             raise ValueError(f"a base of {len(self._sizes)} sources, at most {_ORDERED_MAX} expected")
         whole = ffi.buffer(memory)

@@ -344,12 +344,5 @@ def read_pickle(data: bytes, name: str) -> Any:
     """
     try:
         return _Machine().run(data)
-    except (
-        ValueError,
-        IndexError,
-        KeyError,
-        TypeError,
-        OverflowError,
-        Warning,
-    ) as error:  # of codecs, if they are errors
+    except (ValueError, IndexError, KeyError, TypeError, OverflowError, Warning) as error:
         raise FormatError(f"{name}: its pickle cannot be read: {error}") from None
