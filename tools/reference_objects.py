@@ -35,6 +35,7 @@ class Table:
     def __init__(self, data: bytes) -> None:
         self.escape = data[0]
         lengths = nibbles(data[1:])
+        self.lengths = lengths
         if lengths[self.escape] == 0 or max(lengths) > 11 or sum(2.0**-n for n in lengths if n) != 1.0:
             raise refuse("code lengths")
         self.values: dict[tuple[int, int], int] = {}
@@ -52,9 +53,13 @@ class Dictionary:
     def __init__(self, data: bytes) -> None:
         n = int.from_bytes(data[8:12], "little")
         self.contexts = data[5]
-        if data[:5] != b"\x9dGLD\x01" or not 1 <= self.contexts <= 8 or data[6:8] != b"\0\0" or n > 1 << 20:
+        if data[:5] not in (b"\x9dGLD\x01", b"\x9dGLD\x02") or not 1 <= self.contexts <= 8 or n > 1 << 20:
             raise refuse("dictionary header")
-        at = TABLES_AT + (self.contexts + 4) * TABLE
+        if data[4] == 1 and data[6:8] != b"\0\0":
+            raise refuse("dictionary header")
+        tables_at = TABLES_AT + 3 * data[6]
+        n_tables = self.contexts + 4 + (data[6] > 0)
+        at = tables_at + n_tables * TABLE
         if len(data) != at + n + 4:
             raise refuse("dictionary size")
         self.id = int.from_bytes(data[-4:], "little")
@@ -66,8 +71,18 @@ class Dictionary:
         self.context = nibbles(data[27:155])
         if max(self.context) >= self.contexts:
             raise refuse("contexts")
-        tables = [Table(data[TABLES_AT + t * TABLE :][:TABLE]) for t in range(self.contexts + 4)]
-        self.literals, self.others = tables[: self.contexts], tables[self.contexts :]
+        self.steps = [(data[i], data[i + 1], data[i + 2]) for i in range(TABLES_AT, tables_at, 3)]
+        if any(0 < m < 4 or slot > 3 for _, m, slot in self.steps):
+            raise refuse("steps")
+        tables = [Table(data[tables_at + t * TABLE :][:TABLE]) for t in range(n_tables)]
+        self.literals, self.others = tables[: self.contexts], tables[self.contexts : self.contexts + 4]
+        self.step_table = tables[-1] if self.steps else None
+        if self.step_table:
+            escape = self.step_table.escape
+            if escape < len(self.steps) or any(
+                n and v != escape for v, n in enumerate(self.step_table.lengths) if v >= len(self.steps)
+            ):
+                raise refuse("codes of steps")
         self.content = data[at : at + n]
         self.shift = 0
         while 112 << self.shift < n:
@@ -90,21 +105,50 @@ class Bits:
         """Return a number whose lowest bit comes first."""
         return int(self.number(n)[::-1] or "0", 2)
 
-    def symbol(self, table: Table, *, low_first: bool = True) -> int:
-        """Return the next symbol."""
+    def code(self, table: Table) -> int:
+        """Return the value of the next code."""
         code = ""
         while (value := table.values.get((len(code), int(code or "0", 2)))) is None:
             code += self.number(1)
+        return value
+
+    def symbol(self, table: Table, *, low_first: bool = True) -> int:
+        """Return the next symbol."""
+        value = self.code(table)
         if value != table.escape:
             return value
         return self.low_first(8) if low_first else int(self.number(8), 2)
+
+
+def lengths_and_offset(front: Bits, d: Dictionary) -> tuple[int, int, int]:
+    """Read number of literals, match length and offset of a sequence."""
+    commands, literal_escapes, match_escapes, _ = d.others
+    step = front.code(d.step_table) if d.step_table else -1
+    if d.step_table and step != d.step_table.escape:
+        n, m, slot = d.steps[step]
+        code = 0 if m else 15
+    else:
+        command = front.symbol(commands)
+        n, code, slot = command & 3, command >> 2 & 15, command >> 6
+        m = d.lengths[code] if code < 15 else 0
+        if n == 3:
+            e = front.symbol(literal_escapes)
+            n = 3 + e if e < 255 else front.low_first(16)
+            if e == 255 and n < 258:
+                raise refuse("literal length")
+    if code == 15:
+        e = front.symbol(match_escapes)
+        m = 4 + e if e < 255 else front.low_first(16)
+        if e == 255 and m < 259:
+            raise refuse("match length")
+    return n, m, slot
 
 
 def compact(payload: bytes, size: int, d: Dictionary) -> bytes:
     """Decode a compact payload."""
     front = Bits("".join(f"{byte:08b}"[::-1] for byte in payload))
     back = Bits("".join(f"{byte:08b}" for byte in reversed(payload)))
-    commands, literal_escapes, match_escapes, offsets = d.others
+    offsets = d.others[3]
     n_literals = front.low_first(size.bit_length())
     if n_literals > size:
         raise refuse("number of literals")
@@ -118,20 +162,7 @@ def compact(payload: bytes, size: int, d: Dictionary) -> bytes:
     start, end, taken = len(out), len(out) + size, 0
     repeats = [1, 4, 8]
     while end - len(out) > n_literals - taken:
-        command = front.symbol(commands)
-        n, code, slot = command & 3, command >> 2 & 15, command >> 6
-        if n == 3:
-            e = front.symbol(literal_escapes)
-            n = 3 + e if e < 255 else front.low_first(16)
-            if e == 255 and n < 258:
-                raise refuse("literal length")
-        if code == 15:
-            e = front.symbol(match_escapes)
-            m = 4 + e if e < 255 else front.low_first(16)
-            if e == 255 and m < 259:
-                raise refuse("match length")
-        else:
-            m = d.lengths[code]
+        n, m, slot = lengths_and_offset(front, d)
         place = len(out) + n
         if slot == 3:
             s = front.symbol(offsets)

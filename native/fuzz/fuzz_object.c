@@ -15,7 +15,7 @@ static glyd_object_encoder *encoder;
 
 /* Made once: lines with counters as samples. */
 static void prepare(void) {
-  static uint8_t samples[64 * 100], bytes[4096];
+  static uint8_t samples[64 * 100], bytes[16384]; /* large enough for steps */
   size_t sizes[64], len;
   for (size_t i = 0; i < sizeof samples; i++)
     samples[i] = (uint8_t)("{\"name\": \"glyd\", \"number\": 000, \"words\": [\"some\", \"more\"]}\n"[i % 60] +
@@ -76,7 +76,7 @@ static void round_trip(glyd_object_encoder *e, const glyd_dictionary *d, const u
 }
 
 static void train(const uint8_t *data, size_t size) {
-  uint8_t bytes[4096];
+  uint8_t bytes[16384]; /* large enough for steps */
   size_t sizes[256], n = 0, len = 0;
   for (size_t at = 0; at < size && n < 256; n++) {
     sizes[n] = data[at] % 64 < size - at ? data[at] % 64 : size - at;

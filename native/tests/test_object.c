@@ -214,8 +214,8 @@ static uint8_t *load(const char *name, size_t *size) {
   (void)snprintf(path, sizeof path, "%.*sgolden_objects/%s", slash ? (int)(slash + 1 - __FILE__) : 0, __FILE__, name);
   FILE *const f = fopen(path, "rb");
   if (!CHECK(f != NULL)) exit(test_end());
-  uint8_t *const data = get(10000);
-  *size = fread(data, 1, 10000, f);
+  uint8_t *const data = get(30000);
+  *size = fread(data, 1, 30000, f);
   (void)fclose(f);
   return data;
 }
@@ -224,9 +224,11 @@ static void test_golden(void) {
   size_t size;
   char *const manifest = (char *)load("manifest.txt", &size);
   manifest[size] = 0;
-  glyd_dictionary *dictionaries[2];
-  for (int i = 0; i < 2; i++) {
-    uint8_t *const data = load(i == 0 ? "dictionary-0.bin" : "dictionary-1.bin", &size);
+  glyd_dictionary *dictionaries[4];
+  for (int i = 0; i < 4; i++) {
+    char file[40];
+    (void)snprintf(file, sizeof file, "dictionary-%d.bin", i);
+    uint8_t *const data = load(file, &size);
     CHECK_EQ(glyd_dictionary_create(&dictionaries[i], data, size, NULL), GLYD_OK);
     free(data);
   }
@@ -250,8 +252,8 @@ static void test_golden(void) {
     }
     free(object);
   }
-  CHECK(files >= 20);
-  for (int i = 0; i < 2; i++) glyd_dictionary_free(dictionaries[i]);
+  CHECK(files >= 40);
+  for (int i = 0; i < 4; i++) glyd_dictionary_free(dictionaries[i]);
   free(manifest);
 }
 

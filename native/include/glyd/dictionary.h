@@ -18,9 +18,9 @@ extern "C" {
 #endif
 
 #define GLYD_DICTIONARY_MAGIC 0x444C479Du /* bytes 9D 47 4C 44, little-endian */
-#define GLYD_DICTIONARY_VERSION 1
+#define GLYD_DICTIONARY_VERSION 2         /* 1 is read as well */
 #define GLYD_DICTIONARY_CONTENT_MAX (1u << 20)
-#define GLYD_DICTIONARY_SIZE_MAX (GLYD_DICTIONARY_CONTENT_MAX + 2048u) /* bytes, all of it */
+#define GLYD_DICTIONARY_SIZE_MAX (GLYD_DICTIONARY_CONTENT_MAX + 4096u) /* bytes, all of it */
 #define GLYD_DICTIONARY_SIZE_DEFAULT (112u << 10)
 
 #define GLYD_OBJECT_MAGIC 0x4F9Du  /* bytes 9D 4F, little-endian */

@@ -191,6 +191,21 @@ __attribute__((target("avx2"))) static void hash_avx2(uint64_t *acc, const uint8
   _mm256_storeu_si256((__m256i *)(acc + 4), a1);
 }
 
+/* Stripes of a KiB that is not complete, then the last stripe. */
+__attribute__((target("avx2"))) static void end_avx2(uint64_t *acc, const uint8_t *in, size_t stripes,
+                                                     const uint8_t *last) {
+  __m256i a0 = load256(acc);
+  __m256i a1 = load256(acc + 4);
+  for (size_t s = 0; s < stripes; s++, in += STRIPE) {
+    a0 = step256(a0, load256(in), load256(secret + 8 * s));
+    a1 = step256(a1, load256(in + 32), load256(secret + 8 * s + 32));
+  }
+  a0 = step256(a0, load256(last), load256(secret + LAST_KEY));
+  a1 = step256(a1, load256(last + 32), load256(secret + LAST_KEY + 32));
+  _mm256_storeu_si256((__m256i *)acc, a0);
+  _mm256_storeu_si256((__m256i *)(acc + 4), a1);
+}
+
 __attribute__((target("avx512f"))) static inline __m512i step512(__m512i acc, const void *in, const void *key) {
   const __m512i data = _mm512_loadu_si512(in);
   const __m512i keyed = _mm512_xor_si512(data, _mm512_loadu_si512(key));
@@ -262,6 +277,12 @@ static void finish_lanes(glyd_checksum_pass *pass) {
   glyd_checksum_pass_advance(pass, pass->len);
   const uint8_t *const end = pass->data + pass->len, *p = pass->data + pass->done;
   const size_t stripes = (size_t)(end - 1 - p) / STRIPE;
+#if defined(__x86_64__)
+  if (pass->cpu & GLYD_CPU_AVX2) {
+    end_avx2(pass->acc, p, stripes, end - STRIPE);
+    return;
+  }
+#endif
   for (size_t s = 0; s < stripes; s++) accumulate(pass->acc, p + s * STRIPE, 8 * s);
   accumulate(pass->acc, end - STRIPE, LAST_KEY);
 }

@@ -70,7 +70,7 @@ static void sort_keys(uint32_t *keys, unsigned n, uint32_t largest) {
   }
 }
 
-void glyd_huffman_make_lengths(const uint32_t counts[256], uint8_t length[256]) {
+void glyd_huffman_make_lengths_within(const uint32_t counts[256], uint8_t length[256], unsigned bits) {
   uint32_t keys[257];
   unsigned n = 0;
   uint32_t any = 0; /* has the highest bit of the largest count */
@@ -100,32 +100,36 @@ void glyd_huffman_make_lengths(const uint32_t counts[256], uint8_t length[256]) 
   uint32_t of_length[GLYD_HUFFMAN_BITS + 2] = {0};
   uint8_t depth[512];
   depth[2 * n - 2] = 0;
-  int32_t excess = -(1 << GLYD_HUFFMAN_BITS); /* Kraft sum less 1, in units of 2^-BITS */
+  int32_t excess = -((int32_t)1 << bits); /* Kraft sum less 1, in units of 2^-BITS */
   for (unsigned i = 2 * n - 2; i-- > 0;) {
     depth[i] = (uint8_t)(depth[parent[i]] + 1);
     if (i < n) {
-      unsigned l = depth[i] < GLYD_HUFFMAN_BITS ? depth[i] : GLYD_HUFFMAN_BITS;
+      unsigned l = depth[i] < bits ? depth[i] : bits;
       of_length[l]++;
-      excess += 1 << (GLYD_HUFFMAN_BITS - l);
+      excess += 1 << (bits - l);
     }
   }
   while (excess > 0) { /* lengthen the longest codes that can be */
-    unsigned b = GLYD_HUFFMAN_BITS - 1;
+    unsigned b = bits - 1;
     while (of_length[b] == 0) b--;
     of_length[b]--;
     of_length[b + 1]++;
-    excess -= 1 << (GLYD_HUFFMAN_BITS - 1 - b);
+    excess -= 1 << (bits - 1 - b);
   }
   while (excess < 0) { /* and give back what that was too much */
-    unsigned b = GLYD_HUFFMAN_BITS - glyd_log2_32((uint32_t)-excess);
+    unsigned b = bits - glyd_log2_32((uint32_t)-excess);
     while (of_length[b] == 0) b++;
     of_length[b]--;
     of_length[b - 1]++;
-    excess += 1 << (GLYD_HUFFMAN_BITS - b);
+    excess += 1 << (bits - b);
   }
   unsigned i = n;
-  for (unsigned l = 1; l <= GLYD_HUFFMAN_BITS; l++)
+  for (unsigned l = 1; l <= bits; l++)
     for (uint32_t k = of_length[l]; k > 0; k--) length[keys[--i] & 255] = (uint8_t)l;
+}
+
+void glyd_huffman_make_lengths(const uint32_t counts[256], uint8_t length[256]) {
+  glyd_huffman_make_lengths_within(counts, length, GLYD_HUFFMAN_BITS);
 }
 
 static void put_gamma(glyd_bit_writer *w, uint32_t v) {

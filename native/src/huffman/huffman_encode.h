@@ -35,6 +35,9 @@ uint8_t *glyd_huffman_encode_plane_above(unsigned cpu, uint8_t *out, const uint8
  * at least two symbols. */
 void glyd_huffman_make_lengths(const uint32_t counts[256], uint8_t length[256]);
 
+/* The same, for code lengths of at most bits, 8 to GLYD_HUFFMAN_BITS. */
+void glyd_huffman_make_lengths_within(const uint32_t counts[256], uint8_t length[256], unsigned bits);
+
 /* log2 of v in 1/256, from a table of the upper bits: integers only, so that
  * decisions are the same everywhere. */
 uint32_t glyd_huffman_log2_256(uint32_t v);

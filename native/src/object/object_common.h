@@ -11,7 +11,7 @@
 #include "glyd/dictionary.h"
 
 #define GLYD_OBJECT_CONTEXTS 8 /* most contexts of literals */
-#define GLYD_OBJECT_TABLES (GLYD_OBJECT_CONTEXTS + 4)
+#define GLYD_OBJECT_TABLES (GLYD_OBJECT_CONTEXTS + 5)
 #define GLYD_OBJECT_BITS 11 /* longest code */
 
 /* Tables after those of literals: index = contexts + this. */
@@ -19,7 +19,12 @@
 #define GLYD_OBJECT_LITERAL_ESCAPES 1
 #define GLYD_OBJECT_MATCH_ESCAPES 2
 #define GLYD_OBJECT_OFFSETS 3
+#define GLYD_OBJECT_STEPS 4 /* dictionaries with steps only */
 
+#define GLYD_OBJECT_LAZY 16 /* lazy_below where matches are worth looking for */
+
+#define GLYD_OBJECT_STEPS_MAX 255
+#define GLYD_OBJECT_STEP 3 /* bytes of one in a dictionary: literals, match length, offset */
 #define GLYD_OBJECT_LENGTHS 15
 #define GLYD_OBJECT_MATCH_MIN 4
 #define GLYD_OBJECT_LITERALS_ESCAPE 3
@@ -36,18 +41,26 @@
 #define GLYD_OBJECT_FORM_COMPACT 1
 #define GLYD_OBJECT_FORM_BLOCKS 2
 
-#define GLYD_DICTIONARY_TABLE 129 /* bytes of a table in a dictionary */
-#define GLYD_DICTIONARY_TABLES_AT 155
-#define GLYD_DICTIONARY_PAD 64 /* zeros after the content in memory: copies may read there */
+#define GLYD_DICTIONARY_TABLE 129     /* bytes of a table in a dictionary */
+#define GLYD_DICTIONARY_TABLES_AT 155 /* where steps and then tables start */
+#define GLYD_DICTIONARY_PAD 64        /* zeros after the content in memory: copies may read there */
 
-/* Entries of decoding tables: code length in bits 0-3, and
- *   all           bit 4: an escape
- *   literals      symbol << 8 | context after it << 5
- *   escapes       symbol << 8
- *   commands      match length (0: an escape follows) << 16 | symbol << 8
- *   offsets       base << 11 | is a place in the dictionary << 10 | extra bits << 5 */
-#define GLYD_OBJECT_ENTRY_ESCAPE 16u
-#define GLYD_OBJECT_ENTRY_PLACE 1024u
+/* Entries of decoding tables: bits taken in bits 0-5, and
+ *   all but steps bit 6: an escape
+ *   literals      bit 7: two of them; both << 8; bits of the first << 24; context after them << 28
+ *   escapes, commands   symbol << 8
+ *   offsets       bit 7: a place in the dictionary; bits of the code << 8, of what follows it << 13;
+ *                 first bits of the number << 18
+ *   steps         a sequence, below, with bit 6: no escape; match length 0: it follows */
+#define GLYD_OBJECT_ENTRY_BITS 63u
+#define GLYD_OBJECT_ENTRY_ESCAPE 64u
+#define GLYD_OBJECT_ENTRY_STEP 64u /* a step, no escape */
+#define GLYD_OBJECT_ENTRY_TWO 128u
+#define GLYD_OBJECT_ENTRY_PLACE 128u
+
+/* Lengths and offset of a sequence; its lowest bits are free. */
+#define GLYD_OBJECT_SEQUENCE(literals, length, slot) \
+  ((uint64_t)(length) << 48 | (uint64_t)(literals) << 32 | (uint64_t)(slot) << 16)
 
 typedef struct glyd_object_code {
   uint16_t code[256]; /* bit-reversed, but for literals */
@@ -61,13 +74,18 @@ struct glyd_dictionary {
   uint32_t size; /* of the content */
   unsigned shift;
   unsigned contexts;
+  unsigned lazy_below; /* bytes: writers look for something better than a shorter match */
+  unsigned n_steps;    /* 0: every sequence starts with a command */
+  uint8_t steps[GLYD_OBJECT_STEPS_MAX][GLYD_OBJECT_STEP];
   uint8_t lengths[GLYD_OBJECT_LENGTHS + 1]; /* the last: what escapes are added to */
   uint8_t context[256];
   void *index; /* of object_index_encode.c; NULL before glyd_dictionary_index */
   glyd_object_code code[GLYD_OBJECT_TABLES];
-  uint16_t literal_table[GLYD_OBJECT_CONTEXTS][1 << GLYD_OBJECT_BITS];
-  uint32_t table[4][1 << GLYD_OBJECT_BITS];
-  uint8_t content[]; /* size bytes and GLYD_DICTIONARY_PAD zeros */
+  unsigned bits; /* of the longest code: tables have 2^bits entries */
+  uint32_t literal_table[GLYD_OBJECT_CONTEXTS << GLYD_OBJECT_BITS];
+  uint32_t table[GLYD_OBJECT_STEPS][1 << GLYD_OBJECT_BITS];
+  uint64_t step_table[1 << GLYD_OBJECT_BITS]; /* all 0 without steps */
+  uint8_t content[];                          /* size bytes and GLYD_DICTIONARY_PAD zeros */
 };
 
 /* k of the places in a dictionary of size bytes. */
@@ -80,17 +98,23 @@ static inline unsigned glyd_object_shift(uint32_t size) {
 /* Bits that hold the number of literals of a payload for this content. */
 static inline unsigned glyd_object_count_bits(uint32_t size) { return glyd_log2_32(size) + 1; }
 
+/* Tables after those of literals. */
+static inline unsigned glyd_object_other_tables(unsigned n_steps) {
+  return n_steps != 0 ? GLYD_OBJECT_STEPS + 1 : GLYD_OBJECT_STEPS;
+}
+
 /* Match length of a command, 0 where an escape follows. */
 static inline uint32_t glyd_object_command_length(const glyd_dictionary *d, uint32_t command) {
   const uint32_t code = command >> 2 & 15;
   return code < GLYD_OBJECT_LENGTHS ? d->lengths[code] : 0;
 }
 
-/* Entry of an offset symbol but for its code length. */
-static inline uint32_t glyd_object_offset_entry(const glyd_dictionary *d, uint32_t symbol) {
-  if (symbol >= GLYD_OBJECT_SYMBOLS_HERE)
-    return ((symbol - GLYD_OBJECT_SYMBOLS_HERE) << d->shift) << 11 | GLYD_OBJECT_ENTRY_PLACE | d->shift << 5;
-  return (((8 + (symbol & 7)) << (symbol >> 3)) - GLYD_OBJECT_OFFSET_BIAS) << 11 | (symbol >> 3) << 5;
+/* Entry of an offset symbol with a code of some length. */
+static inline uint32_t glyd_object_offset_entry(const glyd_dictionary *d, uint32_t symbol, uint32_t length) {
+  const int is_place = symbol >= GLYD_OBJECT_SYMBOLS_HERE;
+  const uint32_t extra = is_place ? d->shift : symbol >> 3;
+  const uint32_t first = is_place ? symbol - GLYD_OBJECT_SYMBOLS_HERE : 8 + (symbol & 7);
+  return first << 18 | extra << 13 | length << 8 | (is_place ? GLYD_OBJECT_ENTRY_PLACE : 0) | (length + extra);
 }
 
 #endif

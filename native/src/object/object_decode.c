@@ -48,8 +48,6 @@ glyd_status glyd_object_decode_header(const uint8_t *in, size_t len, glyd_object
 }
 
 #define COPY 16
-#define CODE_MASK ((1u << GLYD_OBJECT_BITS) - 1)
-
 /* The next bits of the sequences, at least 56; zeros past the end. */
 GLYD_INLINE uint64_t next_bits(const uint8_t *in, size_t len, size_t pos) {
   const size_t at = pos >> 3;
@@ -57,9 +55,9 @@ GLYD_INLINE uint64_t next_bits(const uint8_t *in, size_t len, size_t pos) {
   return at < len ? glyd_load64_until(in + at, in + len) >> (pos & 7) : 0;
 }
 
-/* A symbol with the bits of an escape, 19 at most; *taken grows by them. */
-GLYD_INLINE unsigned take_symbol(uint64_t word, const uint32_t *table, size_t *taken) {
-  const uint32_t e = table[word & CODE_MASK], length = e & 15;
+/* A symbol of a table of 2^bits entries with the bits of an escape, 19 at most; *taken grows by them. */
+GLYD_INLINE unsigned take_symbol(uint64_t word, const uint32_t *table, unsigned bits, size_t *taken) {
+  const uint32_t e = table[word & ((1u << bits) - 1)], length = e & GLYD_OBJECT_ENTRY_BITS;
   *taken += length;
   if (GLYD_LIKELY(!(e & GLYD_OBJECT_ENTRY_ESCAPE))) return e >> 8 & 255;
   *taken += 8;
@@ -72,57 +70,91 @@ GLYD_INLINE uint64_t next_literal_bits(const uint8_t *end, size_t pos) {
   return glyd_load64(end - (pos >> 3) - 8) << (pos & 7);
 }
 
-/* Decode n literals of a payload that ends at end and has most bits. Returns
- * the bits they take, more than most when there are not so many. */
-GLYD_INLINE size_t decode_literals(const glyd_dictionary *d, uint8_t *out, size_t n, const uint8_t *end, size_t most) {
-  const uint16_t *const tables = d->literal_table[0];
-  uint8_t *op = out, *const stop = out + n;
-  size_t base = (size_t)d->context[0] << GLYD_OBJECT_BITS, pos = 0;
-#define LITERAL                                           \
-  do {                                                    \
-    e = tables[base + (word >> (64 - GLYD_OBJECT_BITS))]; \
-    word <<= e & 15;                                      \
-    used += e & 15;                                       \
-    base = (size_t)(e & 0xE0) << (GLYD_OBJECT_BITS - 5);  \
-    escape |= e;                                          \
-  } while (0)
-  while (op < stop) {
-    if (GLYD_UNLIKELY(pos > most)) return pos;
-    uint64_t word = next_literal_bits(end, pos);
-    unsigned e, used = 0, escape = 0;
-    if (GLYD_LIKELY(stop - op >= 5)) { /* 5 codes of 11 bits */
-      const size_t context = base;
-      LITERAL;
-      op[0] = (uint8_t)(e >> 8);
-      LITERAL;
-      op[1] = (uint8_t)(e >> 8);
-      LITERAL;
-      op[2] = (uint8_t)(e >> 8);
-      LITERAL;
-      op[3] = (uint8_t)(e >> 8);
-      LITERAL;
-      op[4] = (uint8_t)(e >> 8);
-      if (GLYD_LIKELY(!(escape & GLYD_OBJECT_ENTRY_ESCAPE))) {
-        pos += used;
-        op += 5;
-        continue;
-      }
-      base = context;
-      word = next_literal_bits(end, pos);
-    }
-    LITERAL; /* one at a time */
-    pos += e & 15;
-    *op = (uint8_t)(e >> 8);
-    if (GLYD_UNLIKELY(e & GLYD_OBJECT_ENTRY_ESCAPE)) {
-      if (pos > most) return pos;
-      *op = (uint8_t)(next_literal_bits(end, pos) >> 56);
-      base = (size_t)d->context[*op] << GLYD_OBJECT_BITS;
-      pos += 8;
-    }
-    op++;
+/* What stays the same while literals are decoded. */
+typedef struct literal_source {
+  const uint32_t *tables;
+  const uint8_t *context;
+  const uint8_t *end; /* of the payload */
+  size_t most;        /* bits of the payload */
+  unsigned bits;      /* of table entries */
+  uint8_t *stop;      /* bytes before it are written */
+} literal_source;
+
+/* Passed by value: what changes stays in registers (of different types, which
+ * compilers do not join in one vector register). */
+typedef struct literal_state {
+  uint8_t *op;
+  uint32_t pos; /* bits taken */
+  size_t base;  /* start of the table of the next one */
+} literal_state;
+
+/* One literal, with the bits of an escape. */
+GLYD_NOINLINE static literal_state decode_literal(const literal_source *r, literal_state s) {
+  uint64_t word = next_literal_bits(r->end, s.pos);
+  const uint32_t e = r->tables[s.base + (word >> (64 - r->bits))], length = e >> 24 & 15;
+  uint8_t literal = (uint8_t)(e >> 8);
+  s.pos += length;
+  if (GLYD_UNLIKELY(e & GLYD_OBJECT_ENTRY_ESCAPE)) {
+    literal = (uint8_t)(word << length >> 56);
+    s.pos += 8;
   }
-#undef LITERAL
-  return pos;
+  *s.op++ = literal;
+  s.base = (size_t)r->context[literal] << r->bits;
+  return s;
+}
+
+/* Decode literals by n (at most 5) entries, of which each may have two. */
+GLYD_INLINE literal_state decode_entries(const literal_source *r, literal_state s, unsigned n) {
+  uint64_t word = next_literal_bits(r->end, s.pos);
+  uint8_t *op = s.op;
+  size_t base = s.base;
+  uint32_t escape = 0, used = 0;
+#pragma GCC unroll 5
+  for (unsigned i = 0; i < n; i++) {
+    const uint32_t e = r->tables[base + (word >> (64 - r->bits))];
+    word <<= e & GLYD_OBJECT_ENTRY_BITS;
+    used += e; /* bits of entries: below 64 in all */
+    base = (size_t)(e >> 28) << r->bits;
+    glyd_store16(op, (uint16_t)(e >> 8));
+    op += 1 + (e >> 7 & 1);
+    escape |= e;
+  }
+  if (GLYD_UNLIKELY(escape & GLYD_OBJECT_ENTRY_ESCAPE)) return decode_literal(r, s);
+  return (literal_state){op, s.pos + (used & GLYD_OBJECT_ENTRY_BITS), base};
+}
+
+/* The last 1 to 3 literals, each by an entry; bytes behind them may be written. */
+GLYD_INLINE literal_state decode_last(const literal_source *r, literal_state s) {
+  uint64_t word = next_literal_bits(r->end, s.pos);
+  const size_t left = (size_t)(r->stop - s.op);
+  size_t base = s.base;
+  uint32_t escape = 0, used = 0;
+#pragma GCC unroll 3
+  for (unsigned i = 0; i < 3; i++) {
+    const uint32_t there = 0 - (uint32_t)(i < left);
+    const uint32_t e = r->tables[base + (word >> (64 - r->bits))], length = e >> 24 & 15 & there;
+    word <<= length;
+    used += length;
+    base = (size_t)r->context[e >> 8 & 255] << r->bits;
+    s.op[i] = (uint8_t)(e >> 8);
+    escape |= e & there;
+  }
+  if (GLYD_UNLIKELY(escape & GLYD_OBJECT_ENTRY_ESCAPE)) return decode_literal(r, s);
+  return (literal_state){s.op + left, s.pos + used, base};
+}
+
+/* Decode literals until to, and perhaps some more; pos is beyond most where the payload has not so many. */
+GLYD_NOINLINE static literal_state decode_literals(const literal_source *r, literal_state s, const uint8_t *to) {
+  while (s.op < to) {
+    if (GLYD_UNLIKELY(s.pos > r->most)) break;
+    if (GLYD_LIKELY(r->stop - s.op >= 10))
+      s = decode_entries(r, s, 5);
+    else if (r->stop - s.op >= 2)
+      s = decode_entries(r, s, 1);
+    else
+      s = decode_literal(r, s);
+  }
+  return s;
 }
 
 /* Copy n bytes to op, and no more, from a place distance before it or not touching it. */
@@ -137,141 +169,187 @@ static void copy_exactly(uint8_t *op, const uint8_t *from, size_t distance, size
   for (; i < n; i++) op[i] = from[i];
 }
 
-#define LITERALS_APART 2048 /* as many literals, with a little room behind them, are kept on the stack */
+_Static_assert(5 * GLYD_OBJECT_BITS <= GLYD_OBJECT_ENTRY_BITS, "sums of bits stay in their field");
 
-/* Literals are decoded first, many of them to the end of the output. Sequences
- * then move them to their places from its start on: they never overtake them,
- * since what is left of the output holds what is left of the literals. */
-GLYD_INLINE glyd_status decode_compact(const glyd_dictionary *d, uint8_t *out, size_t size, const uint8_t *in,
-                                       size_t len) {
-  const size_t dictionary_size = d->size;
-  const uintptr_t there = (uintptr_t)d->content, to_here = (uintptr_t)out - dictionary_size - there;
+#define APART 4096 /* bytes of literals, and of content, that are made on the stack, with room behind them */
+#define BATCH 96   /* sequences read before they are carried out */
+#define ROOM (4 * COPY)
+
+/* A sequence as it was read. */
+typedef struct sequence {
+  uint64_t lengths; /* GLYD_OBJECT_SEQUENCE */
+  uint32_t offset;  /* where it is a new one: the number read, IS_PLACE for a place */
+} sequence;
+
+#define IS_PLACE 0x80000000u
+
+/* A match length by itself, as a sequence with the bits taken; 0 when it is wrong. */
+GLYD_INLINE uint64_t read_match_length(const glyd_dictionary *d, const uint8_t *in, size_t len, size_t pos) {
+  const uint64_t word = next_bits(in, len, pos);
+  size_t taken = 0;
+  const unsigned e = take_symbol(word, d->table[GLYD_OBJECT_MATCH_ESCAPES], d->bits, &taken);
+  uint64_t m = GLYD_OBJECT_MATCH_MIN + e;
+  if (GLYD_UNLIKELY(e == GLYD_OBJECT_ESCAPE)) {
+    m = word >> taken & 0xFFFF;
+    taken += 16;
+    if (m < GLYD_OBJECT_MATCH_MIN + GLYD_OBJECT_ESCAPE) return 0;
+  }
+  return GLYD_OBJECT_SEQUENCE(0, m, 0) | taken;
+}
+
+/* A sequence that starts with a command, in the same way. */
+GLYD_NOINLINE static uint64_t read_command(const glyd_dictionary *d, const uint8_t *in, size_t len, size_t from) {
+  size_t pos = from;
+  uint64_t word = next_bits(in, len, pos);
+  const unsigned command = take_symbol(word, d->table[GLYD_OBJECT_COMMANDS], d->bits, &pos);
+  uint64_t n = command & 3, m = glyd_object_command_length(d, command);
+  if (n == GLYD_OBJECT_LITERALS_ESCAPE) {
+    word = next_bits(in, len, pos);
+    size_t taken = 0;
+    const unsigned e = take_symbol(word, d->table[GLYD_OBJECT_LITERAL_ESCAPES], d->bits, &taken);
+    n += e;
+    if (e == GLYD_OBJECT_ESCAPE) {
+      n = word >> taken & 0xFFFF;
+      taken += 16;
+      if (n < GLYD_OBJECT_LITERALS_ESCAPE + GLYD_OBJECT_ESCAPE) return 0;
+    }
+    pos += taken;
+  }
+  uint64_t lengths = GLYD_OBJECT_SEQUENCE(n, m, command >> 6);
+  if (m == 0) {
+    const uint64_t more = read_match_length(d, in, len, pos);
+    if (more == 0) return 0;
+    lengths |= more & ~(uint64_t)0xFFFF;
+    pos += more & 0xFFFF;
+  }
+  return lengths | (pos - from);
+}
+
+/* Literals and sequences are read beside each other, as each waits for itself
+ * only, some sequences ahead of being carried out. Small objects (small is a
+ * constant) and few literals are made where there is room behind them. Many
+ * literals are decoded to the end of the output; sequences then never overtake
+ * them, since what is left of the output holds what is left of the literals. */
+GLYD_INLINE glyd_status decode_compact(const glyd_dictionary *d, const int small, uint8_t *to, size_t size,
+                                       const uint8_t *in, size_t len) {
+  const ptrdiff_t dictionary_size = d->size;
   static const uint32_t start[GLYD_OBJECT_REPEATS] = GLYD_OBJECT_REPEAT_START;
-  size_t r0 = start[0], r1 = start[1], r2 = start[2];
-  uint8_t *op = out;
-  uint8_t *const end = out + size;
+  ptrdiff_t r0 = start[0], r1 = start[1], r2 = start[2];
   const unsigned count_bits = glyd_object_count_bits((uint32_t)size);
   const size_t n_literals = (size_t)next_bits(in, len, 0) & (((size_t)1 << count_bits) - 1);
   if (n_literals > size) return GLYD_E_CORRUPT;
-  uint8_t apart[LITERALS_APART];
-  uint8_t *const literals = n_literals <= LITERALS_APART - COPY ? apart : end - n_literals;
+  uint8_t made[APART + ROOM], apart[APART + ROOM];
+  sequence sequences[BATCH];
+  const int few = small || n_literals <= APART;
+  uint8_t *const out = small ? made : to;
+  uint8_t *op = out;
+  uint8_t *const end = out + size;
+  const uint8_t *const there = d->content + dictionary_size;
+  uint8_t *const literals = few ? apart : end - n_literals;
   const uint8_t *literal = literals;
   const uint8_t *const literals_end = literals + n_literals;
-  const uint8_t *const last_copy = literals == apart ? apart + LITERALS_APART - COPY : end - COPY; /* of COPY bytes */
-  const size_t literal_bits = decode_literals(d, literals, n_literals, in + len, len * 8);
-  if (literal_bits > len * 8) return GLYD_E_CORRUPT;
+  const literal_source r = {d->literal_table, d->context, in + len, len * 8, d->bits, literals + n_literals};
+  literal_state l = {literals, 0, (size_t)d->context[0] << d->bits};
+  const uint64_t mask = (1u << d->bits) - 1;
   size_t pos = count_bits;
-  while (end - op > literals_end - literal) {
-    uint64_t word = next_bits(in, len, pos); /* 56 bits: three codes and 17 more; reloaded after what is longer */
-    uint32_t entry = d->table[GLYD_OBJECT_COMMANDS][word & CODE_MASK];
-    size_t taken = entry & 15, m = entry >> 16;
-    unsigned command = entry >> 8 & 255;
-    if (GLYD_UNLIKELY(entry & GLYD_OBJECT_ENTRY_ESCAPE)) {
-      command = (unsigned)(word >> taken) & 255;
-      m = glyd_object_command_length(d, command);
-      pos += taken + 8;
-      word = next_bits(in, len, pos);
-      taken = 0;
-    }
-    size_t n = command & 3;
-    word >>= taken;
-    if (n == GLYD_OBJECT_LITERALS_ESCAPE) {
-      size_t more = 0;
-      const unsigned e = take_symbol(word, d->table[GLYD_OBJECT_LITERAL_ESCAPES], &more);
-      n += e;
-      if (GLYD_UNLIKELY(e == GLYD_OBJECT_ESCAPE)) {
-        n = word >> more & 0xFFFF;
-        more += 16;
-        if (n < GLYD_OBJECT_LITERALS_ESCAPE + GLYD_OBJECT_ESCAPE) return GLYD_E_CORRUPT;
+  ptrdiff_t to_read = (ptrdiff_t)(size - n_literals), room = to_read; /* bytes of matches */
+  while (to_read > 0) {
+    sequence *next = sequences;
+    do {
+      if (l.op < r.stop && GLYD_LIKELY(l.pos <= r.most)) {
+        if (GLYD_LIKELY(r.stop - l.op >= 4))
+          l = decode_entries(&r, l, 2);
+        else if (few)
+          l = decode_last(&r, l);
       }
-      pos += taken + more;
-      taken = 0;
-      word = next_bits(in, len, pos);
-    }
-    if (m == 0) {
-      size_t more = 0;
-      const unsigned e = take_symbol(word, d->table[GLYD_OBJECT_MATCH_ESCAPES], &more);
-      m = GLYD_OBJECT_MATCH_MIN + e;
-      if (GLYD_UNLIKELY(e == GLYD_OBJECT_ESCAPE)) {
-        m = word >> more & 0xFFFF;
-        if (m < GLYD_OBJECT_MATCH_MIN + GLYD_OBJECT_ESCAPE) return GLYD_E_CORRUPT;
-        more += 16;
-      }
-      word >>= more;
-      taken += more;
-      if (GLYD_UNLIKELY(taken > 2 * GLYD_OBJECT_BITS)) {
-        pos += taken;
+      uint64_t word = next_bits(in, len, pos); /* 56 bits: two codes and 17 more are 39 */
+      uint64_t lengths = d->step_table[word & mask];
+      pos += lengths & GLYD_OBJECT_ENTRY_BITS;
+      word >>= lengths & GLYD_OBJECT_ENTRY_BITS;
+      if (GLYD_UNLIKELY(lengths < GLYD_OBJECT_SEQUENCE(0, 1, 0))) {
+        const uint64_t more =
+            lengths & GLYD_OBJECT_ENTRY_STEP ? read_match_length(d, in, len, pos) : read_command(d, in, len, pos);
+        if (more == 0) return GLYD_E_CORRUPT;
+        lengths = more | (lengths & GLYD_OBJECT_SEQUENCE(0xFFFF, 0, 3));
+        pos += more & 0xFFFF;
         word = next_bits(in, len, pos);
-        taken = 0;
       }
-    }
-    const size_t done = (size_t)(op - out) + n; /* bytes before the match */
-    const unsigned slot = command >> 6;
-    size_t distance;
-    if (slot == GLYD_OBJECT_REPEATS) {
-      entry = d->table[GLYD_OBJECT_OFFSETS][word & CODE_MASK];
-      size_t length = entry & 15;
+      /* Whether there is a new offset is hard to predict: no branch. */
+      uint32_t entry = d->table[GLYD_OBJECT_OFFSETS][word & mask];
       if (GLYD_UNLIKELY(entry & GLYD_OBJECT_ENTRY_ESCAPE)) {
-        pos += taken;
-        word = next_bits(in, len, pos);
-        taken = 0;
-        entry = glyd_object_offset_entry(d, (unsigned)(word >> length) & 255);
-        length += 8;
+        const uint32_t length = entry >> 8 & 31;
+        entry = glyd_object_offset_entry(d, (uint32_t)(word >> length) & 255, length + 8);
       }
-      const unsigned extra = entry >> 5 & 31;
-      distance = (entry >> 11) + (size_t)((word >> length) & (((uint64_t)1 << extra) - 1));
-      /* A place: what comes before the match less it. Which it is is hard to predict: no branch. */
-      const size_t is_place = 0 - (size_t)(entry / GLYD_OBJECT_ENTRY_PLACE & 1);
-      distance = (distance ^ is_place) - is_place + (is_place & (done + dictionary_size));
-      pos += taken + length + extra;
-      r2 = r1;
-      r1 = r0;
-    } else {
-      pos += taken;
-      distance = slot == 0 ? r0 : slot == 1 ? r1 : r2;
-      r2 = slot == 2 ? r1 : r2;
-      r1 = slot >= 1 ? r0 : r1;
+      const size_t is_new = 0 - (size_t)((lengths & GLYD_OBJECT_SEQUENCE(0, 0, 3)) == GLYD_OBJECT_SEQUENCE(0, 0, 3));
+      pos += is_new & (entry & GLYD_OBJECT_ENTRY_BITS);
+      const unsigned extra = entry >> 13 & 31;
+      next->lengths = lengths;
+      next->offset = (entry >> 18) << extra | (uint32_t)(word >> (entry >> 8 & 31) & (((uint64_t)1 << extra) - 1)) |
+                     (entry & GLYD_OBJECT_ENTRY_PLACE) << 24;
+      next++;
+      to_read -= (ptrdiff_t)(lengths >> 48);
+    } while (to_read > 0 && next < sequences + BATCH);
+    if (GLYD_UNLIKELY(to_read < 0)) return GLYD_E_CORRUPT;
+    l = decode_literals(&r, l, literals_end);
+    if (GLYD_UNLIKELY(l.pos > r.most)) return GLYD_E_CORRUPT;
+    for (const sequence *q = sequences; q < next; q++) {
+      const size_t n = q->lengths >> 32 & 0xFFFF, m = q->lengths >> 48;
+      const unsigned slot = q->lengths >> 16 & 3;
+      const ptrdiff_t done = op - out + (ptrdiff_t)n; /* bytes before the match */
+      const ptrdiff_t is_place = (ptrdiff_t)((int32_t)q->offset >> 31), number = q->offset & ~IS_PLACE;
+      const ptrdiff_t found = (number ^ is_place) - is_place + (is_place & (done + dictionary_size)) -
+                              (~is_place & GLYD_OBJECT_OFFSET_BIAS);
+      const ptrdiff_t is_new = 0 - (ptrdiff_t)(slot == GLYD_OBJECT_REPEATS);
+      const ptrdiff_t past0 = 0 - (ptrdiff_t)(slot >= 1), past1 = 0 - (ptrdiff_t)(slot >= 2);
+      const ptrdiff_t kept = r0 ^ (past0 & (r0 ^ r1)) ^ (past1 & (r1 ^ r2));
+      const ptrdiff_t distance = kept ^ (is_new & (kept ^ found));
+      r2 ^= past1 & (r2 ^ r1);
+      r1 ^= past0 & (r1 ^ r0);
+      r0 = distance;
+      /* Where it is copied from: negative in the dictionary, in which it must start and end then. */
+      const ptrdiff_t source = done - distance, left = literals_end - literal - (ptrdiff_t)n;
+      if (GLYD_UNLIKELY(((source + dictionary_size) | (source ^ (source + (ptrdiff_t)m - 1)) | (distance - 1) | left) <
+                        0))
+        return GLYD_E_CORRUPT;
+      const uint8_t *const from = (source < 0 ? there : out) + source;
+      room -= (ptrdiff_t)m;
+      if (GLYD_LIKELY((int)(n <= COPY) & (distance >= COPY)) &&
+          (small || (GLYD_LIKELY(room >= ROOM) && GLYD_LIKELY(few || end - literal >= COPY)))) {
+        glyd_copy16(op, literal);
+        op += n;
+        literal += n;
+        glyd_copy16(op, from); /* the dictionary is padded */
+        glyd_copy16(op + COPY, from + COPY);
+        glyd_copy16(op + 2 * COPY, from + 2 * COPY);
+        glyd_copy16(op + 3 * COPY, from + 3 * COPY);
+        if (GLYD_UNLIKELY(m > 4 * COPY))
+          for (size_t k = 4 * COPY; k < m; k += COPY) glyd_copy16(op + k, from + k);
+      } else {
+        memmove(op, literal, n);
+        op += n;
+        literal += n;
+        copy_exactly(op, from, (size_t)distance, m);
+      }
+      op += m;
     }
-    r0 = distance;
-    const size_t left = (size_t)(literals_end - literal),
-                 room = (size_t)(end - op) - left; /* for matches, until the end */
-    if (GLYD_UNLIKELY(n > left || m > room)) return GLYD_E_CORRUPT;
-    /* Where it is copied from, counted from the start of the dictionary. */
-    const size_t source = done + dictionary_size - distance;
-    if (GLYD_UNLIKELY(distance > done + dictionary_size)) return GLYD_E_CORRUPT;
-    if (GLYD_UNLIKELY(dictionary_size - source - 1 < m - 1)) return GLYD_E_CORRUPT; /* beyond the dictionary's end */
-    const uint8_t *const from =
-        (const uint8_t *)(there + source + ((0 - (size_t)(source >= dictionary_size)) & to_here));
-    if (GLYD_LIKELY(room >= m + 4 * COPY && n <= COPY && literal <= last_copy && distance >= COPY)) {
-      glyd_copy16(op, literal);
-      op += n;
-      literal += n;
-      glyd_copy16(op, from); /* the dictionary is padded */
-      glyd_copy16(op + COPY, from + COPY);
-      if (GLYD_UNLIKELY(m > 2 * COPY))
-        for (size_t i = 2 * COPY; i < m; i += COPY) glyd_copy16(op + i, from + i);
-    } else {
-      memmove(op, literal, n);
-      op += n;
-      literal += n;
-      copy_exactly(op, from, distance, m);
-    }
-    op += m;
   }
+  l = decode_literals(&r, l, r.stop);
+  if (l.pos > r.most) return GLYD_E_CORRUPT;
   memmove(op, literal, (size_t)(literals_end - literal));
-  const size_t bits = pos + literal_bits;
+  if (small) memcpy(to, made, size);
+  const size_t bits = pos + l.pos;
   return bits <= len * 8 && bits + 8 > len * 8 ? GLYD_OK : GLYD_E_CORRUPT;
 }
 
 static glyd_status decode_compact_portable(const glyd_dictionary *d, uint8_t *out, size_t size, const uint8_t *in,
                                            size_t len) {
-  return decode_compact(d, out, size, in, len);
+  return size <= APART ? decode_compact(d, 1, out, size, in, len) : decode_compact(d, 0, out, size, in, len);
 }
 
 #if defined(__x86_64__)
 __attribute__((target("bmi,bmi2"))) static glyd_status decode_compact_bmi2(const glyd_dictionary *d, uint8_t *out,
                                                                            size_t size, const uint8_t *in, size_t len) {
-  return decode_compact(d, out, size, in, len);
+  return size <= APART ? decode_compact(d, 1, out, size, in, len) : decode_compact(d, 0, out, size, in, len);
 }
 #endif
 

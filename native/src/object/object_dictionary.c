@@ -27,28 +27,50 @@ static int make_codes(glyd_object_code *code, int literals) {
   return 1;
 }
 
-/* The codes have their first bit on top. */
-static void make_literal_table(const glyd_object_code *code, const uint8_t context[256], uint16_t *table) {
-  for (unsigned s = 0; s < 256; s++) {
+/* One literal or two for each number of d->bits bits; the codes have their first bit on top. */
+static void make_literal_table(glyd_dictionary *d, unsigned t) {
+  const glyd_object_code *const code = &d->code[t];
+  uint32_t *const table = d->literal_table + ((size_t)t << d->bits);
+  for (uint32_t s = 0; s < 256; s++) {
     const unsigned l = code->length[s];
     if (l == 0) continue;
-    const unsigned escape = s == code->escape ? GLYD_OBJECT_ENTRY_ESCAPE : 0;
-    const uint16_t entry = (uint16_t)(s << 8 | (unsigned)context[s] << 5 | escape | l);
-    const unsigned first = (unsigned)code->code[s] << (GLYD_OBJECT_BITS - l);
-    for (unsigned i = 0; i < 1u << (GLYD_OBJECT_BITS - l); i++) table[first + i] = entry;
+    const uint32_t context = d->context[s], escape = s == code->escape ? GLYD_OBJECT_ENTRY_ESCAPE : 0;
+    const uint32_t entry = context << 28 | l << 24 | s << 8 | escape | l;
+    const unsigned first = (unsigned)code->code[s] << (d->bits - l);
+    for (unsigned i = 0; i < 1u << (d->bits - l); i++) table[first + i] = entry;
+    if (escape) continue;
+    const glyd_object_code *const after = &d->code[context];
+    for (uint32_t s2 = 0; s2 < 256; s2++) {
+      const unsigned l2 = after->length[s2], both = l + l2;
+      if (l2 == 0 || both > d->bits || s2 == after->escape) continue;
+      const uint32_t two = (uint32_t)d->context[s2] << 28 | l << 24 | s2 << 16 | s << 8 | GLYD_OBJECT_ENTRY_TWO | both;
+      const unsigned at = first + ((unsigned)after->code[s2] << (d->bits - both));
+      for (unsigned i = 0; i < 1u << (d->bits - both); i++) table[at + i] = two;
+    }
   }
 }
 
 /* Table t after the literals'. */
-static void make_table(const glyd_dictionary *d, const glyd_object_code *code, unsigned t, uint32_t *table) {
+static void make_table(glyd_dictionary *d, unsigned t) {
+  const glyd_object_code *const code = &d->code[d->contexts + t];
   for (uint32_t s = 0; s < 256; s++) {
+    const uint32_t l = code->length[s];
+    if (l == 0) continue;
+    uint32_t entry = t == GLYD_OBJECT_OFFSETS ? glyd_object_offset_entry(d, s, l) : s << 8 | l;
+    if (s == code->escape) entry |= GLYD_OBJECT_ENTRY_ESCAPE;
+    for (unsigned i = code->code[s]; i < 1u << d->bits; i += 1u << l) d->table[t][i] = entry;
+  }
+}
+
+static void make_step_table(glyd_dictionary *d) {
+  const glyd_object_code *const code = &d->code[d->contexts + GLYD_OBJECT_STEPS];
+  for (unsigned s = 0; s < 256; s++) {
     const unsigned l = code->length[s];
     if (l == 0) continue;
-    uint32_t entry = s << 8 | l;
-    if (t == GLYD_OBJECT_COMMANDS) entry |= glyd_object_command_length(d, s) << 16;
-    if (t == GLYD_OBJECT_OFFSETS) entry = glyd_object_offset_entry(d, s) | l;
-    if (s == code->escape) entry |= GLYD_OBJECT_ENTRY_ESCAPE;
-    for (unsigned i = code->code[s]; i < 1u << GLYD_OBJECT_BITS; i += 1u << l) table[i] = entry;
+    const uint8_t *const step = d->steps[s];
+    const uint64_t entry =
+        s == code->escape ? l : GLYD_OBJECT_SEQUENCE(step[0], step[1], step[2]) | GLYD_OBJECT_ENTRY_STEP | l;
+    for (unsigned i = code->code[s]; i < 1u << d->bits; i += 1u << l) d->step_table[i] = entry;
   }
 }
 
@@ -68,17 +90,28 @@ static glyd_status read_tables(glyd_dictionary *d, const uint8_t *in) {
   for (unsigned s = 0; s < 256; s++)
     if (d->context[s] >= d->contexts) return GLYD_E_CORRUPT;
   in += GLYD_DICTIONARY_TABLES_AT;
-  for (unsigned t = 0; t < d->contexts + 4; t++, in += GLYD_DICTIONARY_TABLE) {
+  for (unsigned s = 0; s < d->n_steps; s++, in += GLYD_OBJECT_STEP) {
+    if ((in[1] != 0 && in[1] < GLYD_OBJECT_MATCH_MIN) || in[2] > GLYD_OBJECT_REPEATS) return GLYD_E_CORRUPT;
+    memcpy(d->steps[s], in, GLYD_OBJECT_STEP);
+  }
+  const unsigned tables = d->contexts + glyd_object_other_tables(d->n_steps);
+  for (unsigned t = 0; t < tables; t++, in += GLYD_DICTIONARY_TABLE) {
     glyd_object_code *const code = &d->code[t];
     code->escape = in[0];
     get_nibbles(in + 1, code->length);
     const int literals = t < d->contexts;
+    if (t == d->contexts + GLYD_OBJECT_STEPS) { /* codes of steps, and an escape that is none */
+      if (code->escape < d->n_steps) return GLYD_E_CORRUPT;
+      for (unsigned s = d->n_steps; s < 256; s++)
+        if (s != code->escape && code->length[s] != 0) return GLYD_E_CORRUPT;
+    }
     if (code->length[code->escape] == 0 || !make_codes(code, literals)) return GLYD_E_CORRUPT;
-    if (literals)
-      make_literal_table(code, d->context, d->literal_table[t]);
-    else
-      make_table(d, code, t - d->contexts, d->table[t - d->contexts]);
+    for (unsigned s = 0; s < 256; s++)
+      if (code->length[s] > d->bits) d->bits = code->length[s];
   }
+  for (unsigned t = 0; t < d->contexts; t++) make_literal_table(d, t);
+  for (unsigned t = 0; t < GLYD_OBJECT_STEPS; t++) make_table(d, t);
+  if (d->n_steps != 0) make_step_table(d);
   return GLYD_OK;
 }
 
@@ -90,14 +123,15 @@ glyd_status glyd_object_dictionary_create(glyd_dictionary **dictionary, const ui
   glyd_store32(magic, GLYD_DICTIONARY_MAGIC);
   if (len == 0) return GLYD_E_TRUNCATED;
   if (memcmp(in, magic, len < 4 ? len : 4) != 0) return GLYD_E_MAGIC;
-  if (len >= 5 && in[4] != GLYD_DICTIONARY_VERSION) return GLYD_E_VERSION;
+  if (len >= 5 && in[4] != 1 && in[4] != GLYD_DICTIONARY_VERSION) return GLYD_E_VERSION;
   if (len < GLYD_DICTIONARY_TABLES_AT) return GLYD_E_TRUNCATED;
-  const unsigned contexts = in[5];
+  const unsigned contexts = in[5], n_steps = in[6];
   const uint32_t size = glyd_load32(in + 8);
-  if (contexts == 0 || contexts > GLYD_OBJECT_CONTEXTS || in[6] != 0 || in[7] != 0 ||
+  if (contexts == 0 || contexts > GLYD_OBJECT_CONTEXTS || (in[4] == 1 && (n_steps != 0 || in[7] != 0)) ||
       size > GLYD_DICTIONARY_CONTENT_MAX)
     return GLYD_E_CORRUPT;
-  const size_t content_at = GLYD_DICTIONARY_TABLES_AT + (contexts + 4) * GLYD_DICTIONARY_TABLE;
+  const size_t content_at = GLYD_DICTIONARY_TABLES_AT + n_steps * GLYD_OBJECT_STEP +
+                            (contexts + glyd_object_other_tables(n_steps)) * GLYD_DICTIONARY_TABLE;
   const size_t whole = content_at + size + 4;
   if (len < whole) return GLYD_E_TRUNCATED;
   if (len > whole) return GLYD_E_TRAILING;
@@ -111,6 +145,8 @@ glyd_status glyd_object_dictionary_create(glyd_dictionary **dictionary, const ui
   d->size = size;
   d->shift = glyd_object_shift(size);
   d->contexts = contexts;
+  d->n_steps = n_steps;
+  d->lazy_below = in[4] == 1 ? GLYD_OBJECT_LAZY : in[7];
   const glyd_status status = read_tables(d, in);
   if (status) {
     glyd_object_dictionary_free(d);

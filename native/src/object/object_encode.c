@@ -21,7 +21,6 @@
 
 #define COMMAND_BITS 5    /* about what a sequence costs beside its offset */
 #define NEW_OFFSET_BITS 4 /* a match with a new offset must save this much more: it takes time to read */
-#define LAZY_BELOW 16     /* bytes of a match that is given up for a better one a byte on */
 
 typedef struct match {
   size_t length; /* 0: none */
@@ -135,7 +134,7 @@ GLYD_INLINE size_t parse(glyd_object_encoder *e, size_t len) {
       ip += 1 + ((size_t)(ip - anchor) >> 5);
       continue;
     }
-    while (ip + 1 < limit && m.length < LAZY_BELOW) { /* a better one further on takes over */
+    while (ip + 1 < limit && m.length < f.d->lazy_below) { /* a better one further on takes over */
       const match next = find(&f, ip + 1);
       if (next.length == 0 || next.gain - f.x->literal_bits / 4 <= m.gain) break;
       m = next;
@@ -162,56 +161,6 @@ GLYD_INLINE size_t parse(glyd_object_encoder *e, size_t len) {
 
 /* ---- what a payload holds ------------------------------------------------- */
 
-/* Gets the symbols of a payload in order: table t after the literals' (-1: a
- * literal after the byte before), and n raw bits. */
-typedef void (*sink)(void *to, int t, unsigned before, unsigned symbol);
-typedef void (*raw_sink)(void *to, uint32_t bits, unsigned n);
-
-GLYD_INLINE void walk(const glyd_object_encoder *e, const uint8_t *in, size_t len, size_t n, const sink put,
-                      const raw_sink put_raw, void *to) {
-  const finder f = {.d = e->dictionary, .x = e->dictionary->index};
-  uint32_t repeat[GLYD_OBJECT_REPEATS] = GLYD_OBJECT_REPEAT_START;
-  size_t pos = 0, literals = len;
-  unsigned before = 0;
-  for (size_t i = 0; i < n; i++) literals -= e->sequences[i].length;
-  put_raw(to, (uint32_t)literals, glyd_object_count_bits((uint32_t)len));
-  for (size_t i = 0; i < n; i++) {
-    const size_t ll = e->sequences[i].literals, ml = e->sequences[i].length;
-    const unsigned short_ll = ll < GLYD_OBJECT_LITERALS_ESCAPE ? (unsigned)ll : GLYD_OBJECT_LITERALS_ESCAPE;
-    const unsigned code = ml < 255 ? f.x->code_of[ml] : GLYD_OBJECT_LENGTHS;
-    const uint32_t distance = e->sequences[i].offset;
-    const unsigned slot = glyd_match_use_offset(repeat, distance);
-    put(to, GLYD_OBJECT_COMMANDS, 0, slot << 6 | code << 2 | short_ll);
-    if (short_ll == GLYD_OBJECT_LITERALS_ESCAPE) {
-      const size_t over = ll - GLYD_OBJECT_LITERALS_ESCAPE;
-      put(to, GLYD_OBJECT_LITERAL_ESCAPES, 0, over < GLYD_OBJECT_ESCAPE ? (unsigned)over : GLYD_OBJECT_ESCAPE);
-      if (over >= GLYD_OBJECT_ESCAPE) put_raw(to, (uint32_t)ll, 16);
-    }
-    for (size_t k = 0; k < ll; k++) {
-      put(to, -1, before, in[pos + k]);
-      before = in[pos + k];
-    }
-    pos += ll;
-    if (code == GLYD_OBJECT_LENGTHS) {
-      const size_t over = ml - GLYD_OBJECT_MATCH_MIN;
-      put(to, GLYD_OBJECT_MATCH_ESCAPES, 0, over < GLYD_OBJECT_ESCAPE ? (unsigned)over : GLYD_OBJECT_ESCAPE);
-      if (over >= GLYD_OBJECT_ESCAPE) put_raw(to, (uint32_t)ml, 16);
-    }
-    if (slot == GLYD_OBJECT_REPEATS) {
-      unsigned bits;
-      uint32_t extra;
-      const unsigned s = offset_symbol(&f, f.d->size + pos, distance, &bits, &extra);
-      put(to, GLYD_OBJECT_OFFSETS, 0, s);
-      put_raw(to, extra, bits);
-    }
-    pos += ml;
-  }
-  for (; pos < len; pos++) {
-    put(to, -1, before, in[pos]);
-    before = in[pos];
-  }
-}
-
 typedef struct payload_writer {
   glyd_bit_writer w;
   const glyd_dictionary *d;
@@ -223,27 +172,88 @@ typedef struct payload_writer {
   unsigned count; /* how many */
 } payload_writer;
 
-GLYD_INLINE void write_symbol(void *to, int t, unsigned before, unsigned symbol) {
-  payload_writer *const p = to;
-  if (t < 0) {
-    const uint32_t put = p->x->put[p->d->context[before]][symbol], n = put & 255;
-    if (p->literals < p->bottom) return;
-    p->acc |= (uint64_t)(put >> 8) << (64 - n - p->count);
-    p->count += n;
-    glyd_store64(p->literals - 8, p->acc);
-    const unsigned bytes = p->count >> 3;
-    p->literals -= bytes;
-    p->acc <<= bytes * 8;
-    p->count &= 7;
-    return;
-  }
-  const uint32_t put = p->x->put[p->d->contexts + (unsigned)t][symbol];
-  if (p->w.p < p->stop) glyd_bit_writer_put(&p->w, put >> 8, put & 255);
+GLYD_INLINE void write_literal(payload_writer *p, unsigned before, unsigned symbol) {
+  const uint32_t put = p->x->put[p->d->context[before]][symbol], n = put & 255;
+  if (p->literals < p->bottom) return;
+  p->acc |= (uint64_t)(put >> 8) << (64 - n - p->count);
+  p->count += n;
+  glyd_store64(p->literals - 8, p->acc);
+  const unsigned bytes = p->count >> 3;
+  p->literals -= bytes;
+  p->acc <<= bytes * 8;
+  p->count &= 7;
 }
 
-GLYD_INLINE void write_raw(void *to, uint32_t bits, unsigned n) {
-  payload_writer *const p = to;
+GLYD_INLINE void write_raw(payload_writer *p, uint32_t bits, unsigned n) {
   if (p->w.p < p->stop) glyd_bit_writer_put(&p->w, bits, n);
+}
+
+/* A symbol of table t after the literals'. */
+GLYD_INLINE void write_symbol(payload_writer *p, unsigned t, unsigned symbol) {
+  const uint32_t put = p->x->put[p->d->contexts + t][symbol];
+  write_raw(p, put >> 8, put & 255);
+}
+
+/* A length that a command has not: over what it has, or as such. */
+GLYD_INLINE void write_escape(payload_writer *p, unsigned t, size_t length, size_t least) {
+  const size_t over = length - least;
+  write_symbol(p, t, over < GLYD_OBJECT_ESCAPE ? (unsigned)over : GLYD_OBJECT_ESCAPE);
+  if (over >= GLYD_OBJECT_ESCAPE) write_raw(p, (uint32_t)length, 16);
+}
+
+GLYD_INLINE void write_lengths(payload_writer *p, size_t ll, size_t ml, unsigned slot) {
+  if (p->x->step_escape != 0) {
+    if (ll < GLYD_OBJECT_STEP_LITERALS) {
+      const uint8_t(*const steps)[GLYD_OBJECT_STEP_LITERALS] = p->x->step_of[slot];
+      const unsigned step = ml < 256 ? steps[ml][ll] : GLYD_OBJECT_NO_STEP;
+      if (step != GLYD_OBJECT_NO_STEP) {
+        write_symbol(p, GLYD_OBJECT_STEPS, step);
+        return;
+      }
+      if (steps[0][ll] != GLYD_OBJECT_NO_STEP) {
+        write_symbol(p, GLYD_OBJECT_STEPS, steps[0][ll]);
+        write_escape(p, GLYD_OBJECT_MATCH_ESCAPES, ml, GLYD_OBJECT_MATCH_MIN);
+        return;
+      }
+    }
+    write_raw(p, p->x->step_escape >> 8, p->x->step_escape & 255);
+  }
+  const unsigned short_ll = ll < GLYD_OBJECT_LITERALS_ESCAPE ? (unsigned)ll : GLYD_OBJECT_LITERALS_ESCAPE;
+  const unsigned code = ml < 255 ? p->x->code_of[ml] : GLYD_OBJECT_LENGTHS;
+  write_symbol(p, GLYD_OBJECT_COMMANDS, slot << 6 | code << 2 | short_ll);
+  if (short_ll == GLYD_OBJECT_LITERALS_ESCAPE) write_escape(p, GLYD_OBJECT_LITERAL_ESCAPES, ll, short_ll);
+  if (code == GLYD_OBJECT_LENGTHS) write_escape(p, GLYD_OBJECT_MATCH_ESCAPES, ml, GLYD_OBJECT_MATCH_MIN);
+}
+
+GLYD_INLINE void write_payload(const glyd_object_encoder *e, const uint8_t *in, size_t len, size_t n,
+                               payload_writer *p) {
+  const finder f = {.d = e->dictionary, .x = e->dictionary->index};
+  uint32_t repeat[GLYD_OBJECT_REPEATS] = GLYD_OBJECT_REPEAT_START;
+  size_t pos = 0, literals = len;
+  unsigned before = 0;
+  for (size_t i = 0; i < n; i++) literals -= e->sequences[i].length;
+  write_raw(p, (uint32_t)literals, glyd_object_count_bits((uint32_t)len));
+  for (size_t i = 0; i <= n; i++) {
+    const size_t ll = i < n ? e->sequences[i].literals : len - pos;
+    for (size_t k = 0; k < ll; k++) {
+      write_literal(p, before, in[pos + k]);
+      before = in[pos + k];
+    }
+    pos += ll;
+    if (i == n) return;
+    const size_t ml = e->sequences[i].length;
+    const uint32_t distance = e->sequences[i].offset;
+    const unsigned slot = glyd_match_use_offset(repeat, distance);
+    write_lengths(p, ll, ml, slot);
+    if (slot == GLYD_OBJECT_REPEATS) {
+      unsigned bits;
+      uint32_t extra;
+      const unsigned s = offset_symbol(&f, f.d->size + pos, distance, &bits, &extra);
+      write_symbol(p, GLYD_OBJECT_OFFSETS, s);
+      write_raw(p, extra, bits);
+    }
+    pos += ml;
+  }
 }
 
 GLYD_INLINE size_t encode_compact(glyd_object_encoder *e, const uint8_t *in, size_t len) {
@@ -256,7 +266,7 @@ GLYD_INLINE size_t encode_compact(glyd_object_encoder *e, const uint8_t *in, siz
   memcpy(e->content + e->dictionary->size, in, len);
   const size_t n = parse(e, len);
   glyd_bit_writer_init(&p.w, e->payload);
-  walk(e, in, len, n, write_symbol, write_raw, &p);
+  write_payload(e, in, len, n, &p);
   const size_t whole = (size_t)(p.w.p - e->payload), literals = (size_t)(top - p.literals);
   const size_t size = whole + literals + (p.w.count + p.count + 7) / 8;
   if (size >= len || p.w.p >= p.stop || p.literals < p.bottom) return 0;
@@ -286,25 +296,32 @@ size_t glyd_object_encode_compact(glyd_object_encoder *e, const uint8_t *in, siz
   return encode_compact_portable(e, in, len);
 }
 
-static void count_symbol(void *to, int t, unsigned before, unsigned symbol) {
-  glyd_object_counts *const c = to;
-  if (t < 0)
-    c->literals[before][symbol]++;
-  else
-    c->symbols[t][symbol]++;
-}
-
-static void count_raw(void *to, uint32_t bits, unsigned n) {
-  (void)to;
-  (void)bits;
-  (void)n;
-}
-
 void glyd_object_encode_count(glyd_object_encoder *e, const uint8_t *in, size_t len, glyd_object_counts *counts) {
   memcpy(e->content + e->dictionary->size, in, len);
   const size_t n = parse(e, len);
-  walk(e, in, len, n, count_symbol, count_raw, counts);
-  for (size_t i = 0; i < n; i++) counts->lengths[e->sequences[i].length < 255 ? e->sequences[i].length : 255]++;
+  const finder f = {.d = e->dictionary, .x = e->dictionary->index};
+  uint32_t repeat[GLYD_OBJECT_REPEATS] = GLYD_OBJECT_REPEAT_START;
+  size_t pos = 0;
+  unsigned before = 0;
+  for (size_t i = 0; i <= n; i++) {
+    const size_t ll = i < n ? e->sequences[i].literals : len - pos;
+    for (size_t k = 0; k < ll; k++) {
+      counts->literals[before][in[pos + k]]++;
+      before = in[pos + k];
+    }
+    pos += ll;
+    if (i == n) return;
+    const size_t ml = e->sequences[i].length;
+    const uint32_t distance = e->sequences[i].offset;
+    const unsigned slot = glyd_match_use_offset(repeat, distance);
+    counts->steps[slot][ml < 255 ? ml : 255][ll < 255 ? ll : 255]++;
+    if (slot == GLYD_OBJECT_REPEATS) {
+      unsigned bits;
+      uint32_t extra;
+      counts->offsets[offset_symbol(&f, f.d->size + pos, distance, &bits, &extra)]++;
+    }
+    pos += ml;
+  }
 }
 
 /* ---- objects -------------------------------------------------------------- */

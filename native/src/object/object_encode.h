@@ -9,6 +9,8 @@
 #include "match/match_common.h"
 #include "object/object_common.h"
 
+#define GLYD_OBJECT_STEP_LITERALS 16 /* encoders use steps of fewer literals only */
+
 struct glyd_object_encoder {
   glyd_allocator allocator;
   const glyd_dictionary *dictionary;
@@ -30,13 +32,16 @@ size_t glyd_object_encode_bound(size_t len);
 glyd_status glyd_object_encode(glyd_object_encoder *encoder, uint8_t *out, size_t cap, const uint8_t *in, size_t len,
                                size_t *out_len);
 
-/* Count what a compact payload of in[0..len) would hold: symbols of the four
- * tables after the literals', literals by the byte before, match lengths. */
+/* What compact payloads hold: literals by the byte before; sequences by offset
+ * (3: a new one), match length and literals, both 255 where they are more;
+ * symbols of new offsets. */
 typedef struct glyd_object_counts {
   uint32_t literals[256][256];
-  uint32_t symbols[4][256];
-  uint32_t lengths[256];
+  uint32_t steps[GLYD_OBJECT_REPEATS + 1][256][256];
+  uint32_t offsets[256];
 } glyd_object_counts;
+
+/* Add what a payload of in[0..len) would hold. */
 void glyd_object_encode_count(glyd_object_encoder *encoder, const uint8_t *in, size_t len, glyd_object_counts *counts);
 
 /* Bytes of the payload of in[0..len), 1 to GLYD_OBJECT_COMPACT_MAX, at

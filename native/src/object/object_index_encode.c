@@ -30,7 +30,16 @@ glyd_status glyd_object_index_build(glyd_dictionary *d) {
   glyd_object_index *const x = glyd_alloc_get(&d->allocator, sizeof *x);
   if (!x) return GLYD_E_MEMORY;
   memset(x, 0, sizeof *x);
-  for (unsigned t = 0; t < d->contexts + 4; t++) index_table(x, &d->code[t], t < d->contexts, t);
+  for (unsigned t = 0; t < d->contexts + glyd_object_other_tables(d->n_steps); t++)
+    index_table(x, &d->code[t], t < d->contexts, t);
+  if (d->n_steps != 0) { /* the escape has no bits after it */
+    const glyd_object_code *const code = &d->code[d->contexts + GLYD_OBJECT_STEPS];
+    x->step_escape = (uint32_t)code->code[code->escape] << 8 | code->length[code->escape];
+  }
+  memset(x->step_of, GLYD_OBJECT_NO_STEP, sizeof x->step_of);
+  for (unsigned s = 0; s < d->n_steps; s++)
+    if (d->steps[s][0] < GLYD_OBJECT_STEP_LITERALS && d->code[d->contexts + GLYD_OBJECT_STEPS].length[s] != 0)
+      x->step_of[d->steps[s][2]][d->steps[s][1]][d->steps[s][0]] = (uint8_t)s;
   memset(x->code_of, GLYD_OBJECT_LENGTHS, sizeof x->code_of);
   for (unsigned c = 0; c < GLYD_OBJECT_LENGTHS; c++) x->code_of[d->lengths[c]] = (uint8_t)c;
   x->literal_bits = literal_bits(d);

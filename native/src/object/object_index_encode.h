@@ -6,16 +6,20 @@
 #ifndef GLYD_OBJECT_INDEX_ENCODE_H
 #define GLYD_OBJECT_INDEX_ENCODE_H
 
-#include "object/object_common.h"
+#include "object/object_encode.h"
 
 #define GLYD_OBJECT_LONG_BITS 15  /* table of 8 bytes */
 #define GLYD_OBJECT_SHORT_BITS 15 /* table of 5 bytes */
 #define GLYD_OBJECT_TAG_BITS 11
 
+#define GLYD_OBJECT_NO_STEP 255
+
 typedef struct glyd_object_index {
   uint32_t put[GLYD_OBJECT_TABLES][256]; /* bits << 8 | how many, escapes included */
+  uint32_t step_escape;                  /* 0: the dictionary has no steps */
   uint8_t code_of[256];                  /* match-length code, 15 where there is none */
-  int literal_bits;                      /* average, in 1/16 */
+  uint8_t step_of[GLYD_OBJECT_REPEATS + 1][256][GLYD_OBJECT_STEP_LITERALS]; /* by offset, match length, literals */
+  int literal_bits;                                                         /* average, in 1/16 */
   uint32_t long_table[1 << GLYD_OBJECT_LONG_BITS];
   uint32_t short_table[1 << GLYD_OBJECT_SHORT_BITS];
 } glyd_object_index;

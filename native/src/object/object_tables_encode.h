@@ -9,9 +9,13 @@
 #include "object/object_encode.h"
 
 /* Write a dictionary with this content and tables that suit the counts (NULL:
- * any symbols alike). out has room for GLYD_DICTIONARY_FIXED_MAX + size bytes.
+ * any symbols alike), which do not survive, at most so
+ * many of them steps. out has room for GLYD_DICTIONARY_FIXED_MAX + size bytes.
  * Returns its size. */
-#define GLYD_DICTIONARY_FIXED_MAX (GLYD_DICTIONARY_TABLES_AT + GLYD_OBJECT_TABLES * GLYD_DICTIONARY_TABLE + 4)
-size_t glyd_object_tables_write(uint8_t *out, const uint8_t *content, uint32_t size, glyd_object_counts *counts);
+#define GLYD_DICTIONARY_FIXED_MAX                                                                                      \
+  (GLYD_DICTIONARY_TABLES_AT + GLYD_OBJECT_STEPS_MAX * GLYD_OBJECT_STEP + GLYD_OBJECT_TABLES * GLYD_DICTIONARY_TABLE + \
+   4)
+size_t glyd_object_tables_write(uint8_t *out, const uint8_t *content, uint32_t size, glyd_object_counts *counts,
+                                unsigned most_steps, unsigned lazy_below);
 
 #endif
