@@ -111,27 +111,42 @@ template <int D> struct KvState {
   float out[D / 16][4];
 };
 
+/* Pages in shared memory at a time: keys and values of one range of tokens, or, where these need more than the 99 KiB
+ * that every architecture has, one after the other. */
+template <int D> __host__ __device__ constexpr int kv_pages_held() { return D <= 128 ? 2 : 1; }
+
 /* Bytes of shared memory of a block. */
 template <int D> __host__ __device__ constexpr int kv_attention_shared() {
-  constexpr int pages = 2 * (kv_rows_nbytes(D) + kv_escapes_nbytes(D) + (int)kEscapeRoom);
+  constexpr int pages = kv_pages_held<D>() * (kv_rows_nbytes(D) + kv_escapes_nbytes(D) + (int)kEscapeRoom);
   constexpr int merge = kKvWarps * kKvHeads * (D + 2) * 4;
   return (pages > merge ? pages : merge) + (int)sizeof(TieredTables);
 }
 
-/* One page: scores, exponentials and their product with the values, by a warp for its 16 tokens. */
+/* A warp's 16 tokens of a page: probabilities as operand B, and what all before them is multiplied with. */
+struct KvWeights {
+  uint32_t b[2];
+  float factor[2];
+};
+
+/* Does a warp see any of its tokens? */
+__device__ __forceinline__ bool kv_sees(int first_seen, int n_tokens) {
+  const int token = threadIdx.x / 32 * 16;
+  return token < n_tokens && token + 16 > first_seen;
+}
+
+/* Scores and their exponentials. */
 template <int D>
-__device__ __forceinline__ void kv_attend(KvState<D> &state, const uint32_t (&q)[D / 16][2], const KvShared (&at)[2],
-                                          const bool (&packed)[2], int first_seen, int n_tokens, float scale) {
+__device__ __forceinline__ KvWeights kv_score(KvState<D> &state, const uint32_t (&q)[D / 16][2], const uint8_t *rows,
+                                              bool packed, int first_seen, int n_tokens, float scale) {
   const int lane = threadIdx.x % 32, token = threadIdx.x / 32 * 16;
-  if (token >= n_tokens || token + 16 <= first_seen) return; /* the whole warp */
   float s[4] = {0, 0, 0, 0};
 #pragma unroll
   for (int k = 0; k < D / 16; k++) {
     uint32_t a[4];
-    kv_keys<D>(a, at[0].rows, packed[0], token, 16 * k);
+    kv_keys<D>(a, rows, packed, token, 16 * k);
     mma_16x8x16(s, a, q[k][0], q[k][1]);
   }
-  float factor[2];
+  KvWeights w;
 #pragma unroll
   for (int h = 0; h < 2; h++) {
     float most = -INFINITY;
@@ -147,23 +162,28 @@ __device__ __forceinline__ void kv_attend(KvState<D> &state, const uint32_t (&q)
     most = fmaxf(most, state.most[h]);
     /* no token seen yet, or scores of -inf alone: nothing is added, and nothing there is changed */
     const float base = most == -INFINITY ? 0.0f : most;
-    factor[h] = kv_exp2(state.most[h] - base);
+    w.factor[h] = kv_exp2(state.most[h] - base);
     s[h] = kv_exp2(s[h] - base);
     s[2 + h] = kv_exp2(s[2 + h] - base);
-    state.sum[h] = state.sum[h] * factor[h] + s[h] + s[2 + h];
+    state.sum[h] = state.sum[h] * w.factor[h] + s[h] + s[2 + h];
     state.most[h] = most;
   }
   /* tokens g and g + 8 of heads 2 q, 2 q + 1 become heads g of tokens 2 q, 2 q + 1 and 8 more: operand B */
-  const uint32_t b0 = movmatrix(kv_bf16(s[0]) | kv_bf16(s[1]) << 16);
-  const uint32_t b1 = movmatrix(kv_bf16(s[2]) | kv_bf16(s[3]) << 16);
+  w.b[0] = movmatrix(kv_bf16(s[0]) | kv_bf16(s[1]) << 16);
+  w.b[1] = movmatrix(kv_bf16(s[2]) | kv_bf16(s[3]) << 16);
+  return w;
+}
+
+template <int D>
+__device__ __forceinline__ void kv_add(KvState<D> &state, const KvWeights &w, const uint8_t *rows, bool packed) {
 #pragma unroll
   for (int c = 0; c < D / 16; c++) {
     float(&o)[4] = state.out[c];
 #pragma unroll
-    for (int i = 0; i < 4; i++) o[i] *= factor[i & 1];
+    for (int i = 0; i < 4; i++) o[i] *= w.factor[i & 1];
     uint32_t a[4];
-    kv_values<D>(a, at[1].rows, packed[1], token, 16 * c);
-    mma_16x8x16(o, a, b0, b1);
+    kv_values<D>(a, rows, packed, threadIdx.x / 32 * 16, 16 * c);
+    mma_16x8x16(o, a, w.b[0], w.b[1]);
   }
 }
 
@@ -204,11 +224,13 @@ template <int D> __global__ void __launch_bounds__(kKvThreads, D <= 128 ? 2 : 1)
 
   TieredTables &tables = *(TieredTables *)shared;
   uint8_t *room = shared + sizeof(TieredTables);
-  KvShared at[2];
+  constexpr int held = kv_pages_held<D>();
+  static_assert(kv_attention_shared<D>() <= 99 * 1024, "a block's shared memory on every architecture");
+  KvShared at[held];
 #pragma unroll
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < held; i++) {
     at[i].rows = room + i * kv_rows_nbytes(D);
-    at[i].escapes = room + 2 * kv_rows_nbytes(D) + i * (kv_escapes_nbytes(D) + (int)kEscapeRoom);
+    at[i].escapes = room + held * kv_rows_nbytes(D) + i * (kv_escapes_nbytes(D) + (int)kEscapeRoom);
   }
   fill_tables(&tables);
 
@@ -234,15 +256,26 @@ template <int D> __global__ void __launch_bounds__(kKvThreads, D <= 128 ? 2 : 1)
     const int seen = start - unit * kKvTokens; /* first token of the page that is seen */
     const int n = unit < p.pages ? kKvTokens : p.tail;
     if (seen >= n) continue; /* all threads */
-    const KvSource s[2] = {kv_source<D>(p, head, unit, 0), kv_source<D>(p, head, unit, 1)};
-    const bool packed[2] = {kv_is_packed(s[0]), kv_is_packed(s[1])};
+    const KvSource keys = kv_source<D>(p, head, unit, 0), values = kv_source<D>(p, head, unit, 1);
+    const bool sees = kv_sees(seen, n);
     if (unit + 1 < min(end, p.pages)) {
       kv_prefetch<D>(kv_source<D>(p, head, unit + 1, 0).page);
       kv_prefetch<D>(kv_source<D>(p, head, unit + 1, 1).page);
     }
     __syncthreads(); /* nobody reads the page before any more, and the tables are filled */
-    kv_stage<D, 2>(at, s, tables);
-    kv_attend<D>(state, q, at, packed, seen > 0 ? seen : 0, n, p.scale);
+    KvWeights w;
+    if constexpr (held == 2) {
+      const KvSource both[2] = {keys, values};
+      kv_stage<D, 2>(at, both, tables);
+      if (sees) w = kv_score<D>(state, q, at[0].rows, kv_is_packed(keys), seen, n, p.scale);
+    } else {
+      const KvSource first[1] = {keys}, second[1] = {values};
+      kv_stage<D, 1>(at, first, tables);
+      if (sees) w = kv_score<D>(state, q, at[0].rows, kv_is_packed(keys), seen, n, p.scale);
+      __syncthreads(); /* nobody reads the keys any more */
+      kv_stage<D, 1>(at, second, tables);
+    }
+    if (sees) kv_add<D>(state, w, at[held - 1].rows, kv_is_packed(values));
   }
 
   /* warps together: [warp][head][most, sum, D], head by head in the order of warps */
