@@ -12,7 +12,7 @@ import argparse
 import time
 
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812
 from bench_decode import L2_NBYTES, copy_rate, median_ms
 from check_kv import plain_store
 
