@@ -11,13 +11,15 @@
 
 #define SAMPLE 4096u
 #define HASH (2 * SAMPLE)
-#define COUNTS 32768u /* pairs that are counted without hashing */
+#define COUNTS 65536u /* pairs that are counted without hashing */
 #define NEVER UINT64_MAX
 #define BITS(n) ((uint64_t)(n) << 16) /* costs are in 1/65536 bit */
 #define NEAR 12u                      /* columns looked at on both sides in wide tables */
 #define WIDE 64u
 #define SUMS_MAX 48u /* columns up to which sums are tried */
 #define PAIR_BITS 14u
+#define WORK 40u /* sampled rows times columns squared, for each 100 bytes of the segment */
+#define LEAST_ROWS 1024u
 #define SMALL_SHARE 512u /* of the cost of all columns: what costs less is left as it is */
 #define SMALL_SHARE_PAIRS 64u
 #define PAIRS_MOST 200000u
@@ -546,6 +548,9 @@ int glyd_record_choose(glyd_record_source_table *t, glyd_record_memory *memory) 
   const uint64_t area = (uint64_t)K * K;
   h.n = area <= 1024 ? SAMPLE : (uint32_t)(SAMPLE * 1024 / area);
   if (h.n < 512) h.n = 512;
+  /* the choice of a small segment must not take longer than all the rest */
+  const uint64_t share = t->rows->len * (uint64_t)WORK / 100 / (area + 1);
+  if (h.n > share) h.n = share > LEAST_ROWS ? (uint32_t)share : h.n < LEAST_ROWS ? h.n : LEAST_ROWS;
   if (h.n > t->n_rows) h.n = t->n_rows;
   h.from = (t->n_rows - h.n) / 2;
   if (!choose(&h, memory)) return 0;
