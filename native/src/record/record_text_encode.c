@@ -73,23 +73,10 @@ int glyd_record_number_format(const glyd_record_numbers *s, glyd_record_column *
   return 1;
 }
 
-/* Up to eight digits at once. */
-GLYD_INLINE int eight(uint64_t v, uint32_t n, uint64_t *out) {
-  v <<= 64 - 8 * n;
-  if (n < 8) v |= (uint64_t)0x3030303030303030 >> (8 * n);
-  const uint64_t x = v ^ 0x3030303030303030;
-  if ((x | (x + 0x7676767676767676)) & 0x8080808080808080) return 0;
-  const uint64_t y = x * 10 + (x >> 8);
-  *out = (((y & 0x000000FF000000FF) * 0x000F424000000064) + (((y >> 16) & 0x000000FF000000FF) * 0x0000271000000001)) >>
-             32 &
-         0xFFFFFFFF;
-  return 1;
-}
-
 static int digits(const uint8_t *p, uint32_t n, const uint8_t *end, uint64_t *value) {
   uint64_t v = 0;
   if (n == 0 || n > DIGITS_MAX) return 0;
-  if (n <= 8 && end - p >= 8) return eight(glyd_load64(p), n, value);
+  if (n <= 8 && end - p >= 8) return glyd_record_eight_digits(glyd_load64(p), n, value);
   for (uint32_t i = 0; i < n; i++) {
     if (!is_digit(p[i])) return 0;
     v = v * 10 + (uint64_t)(p[i] - '0');

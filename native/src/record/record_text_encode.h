@@ -39,4 +39,17 @@ int glyd_record_date_read(glyd_record_date_cache *cache, const glyd_record_date 
 int glyd_record_number_read(const glyd_record_column *column, const uint8_t *p, uint32_t n, const uint8_t *end,
                             int64_t *value);
 
+/* The number of up to eight digits, the first of them in the lowest byte. 0: it is none. */
+GLYD_INLINE int glyd_record_eight_digits(uint64_t v, uint32_t n, uint64_t *out) {
+  v <<= 64 - 8 * n;
+  if (n < 8) v |= (uint64_t)0x3030303030303030 >> (8 * n);
+  const uint64_t x = v ^ 0x3030303030303030;
+  if ((x | (x + 0x7676767676767676)) & 0x8080808080808080) return 0;
+  const uint64_t y = x * 10 + (x >> 8);
+  *out = (((y & 0x000000FF000000FF) * 0x000F424000000064) + (((y >> 16) & 0x000000FF000000FF) * 0x0000271000000001)) >>
+             32 &
+         0xFFFFFFFF;
+  return 1;
+}
+
 #endif

@@ -307,11 +307,18 @@ static int fill_values(const glyd_record_source_table *t, glyd_record_source *s,
                        uint32_t to) {
   const uint8_t *const in = t->rows->in, *const end = in + t->rows->len;
   const int dates = s->c.kind == GLYD_RECORD_DATE;
+  const int simple = !dates && s->c.format == GLYD_RECORD_PLAIN && s->c.point == 0;
   for (uint32_t r = from; r < to; r++) {
     const glyd_record_span f = glyd_record_source_field(t, slot, r);
-    int64_t x;
-    const int ok = dates ? glyd_record_date_read(&d->dates, &s->c.date, in + f.at, f.len, end, &x)
-                         : glyd_record_number_read(&s->c, in + f.at, f.len, end, &x);
+    int64_t x = 0;
+    uint64_t few;
+    int ok = 1;
+    if (simple && f.len - 1 < 8 && end - (in + f.at) >= 8 && (in[f.at] != '0' || f.len == 1) &&
+        glyd_record_eight_digits(glyd_load64(in + f.at), f.len, &few))
+      x = (int64_t)few;
+    else
+      ok = dates ? glyd_record_date_read(&d->dates, &s->c.date, in + f.at, f.len, end, &x)
+                 : glyd_record_number_read(&s->c, in + f.at, f.len, end, &x);
     if (ok && !d->any && x > -LIMIT && x < LIMIT) {
       d->any = 1;
       d->origin = d->least = d->most = x;
