@@ -22,13 +22,14 @@ from typing import Any
 import torch
 
 import glyd_gpu
-from glyd_gpu import _e2e_quality, _fused
+from glyd_gpu import _e2e_kv, _e2e_quality, _fused
 from glyd_gpu._decoding import Decoder, use_grouped_attention
 from glyd_gpu._energy import Meter
 from glyd_gpu._errors import ParameterError
 from glyd_gpu._merge import merge_modules, unmerge_modules
 from glyd_gpu._pack_live import pack_modules
 from glyd_gpu._random_weights import has_weights, random_model
+from glyd_gpu.kv_cache import check_device
 from glyd_gpu.modules import set_exact
 
 SEED = 20261130
@@ -345,7 +346,9 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--profile", type=int, default=0, metavar="N", help="profile a prompt and N steps")
     parser.add_argument("--ppl", metavar="FILE", help="perplexity of a text")
     parser.add_argument("--mmlu", metavar="N|FILE", help="N questions of MMLU from the hub, or a file of JSON lines")
-    parser.add_argument("--kv", choices=("plain", "packed"), default="plain", help="form of the cache")
+    parser.add_argument(
+        "--kv", choices=("plain", "packed"), default="plain", help="packed: measure a packed cache as well"
+    )
     parser.add_argument("--smi", action="store_true", help="print power and clock while decoding")
     parser.add_argument("--json", action="store_true", help="print JSON instead of lines")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
@@ -356,8 +359,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit code."""
     options = parser().parse_args(arguments)
     try:
-        if options.kv != "plain":
-            raise ParameterError("--kv packed: packed caches are not part of this program yet")
+        if options.kv == "packed":
+            check_device(torch.device(options.device))
         if options.prompt < 1 or options.new < 2:
             raise ParameterError(f"--prompt {options.prompt} --new {options.new}: at least 1 and 2 tokens are needed")
         model, tokenizer = _load(options)
@@ -373,11 +376,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not options.json:
             print(", ".join(f"{key} {value}" for key, value in facts.items()), flush=True)
         results = run(model, tokenizer, options)
+        say = (lambda _: None) if options.json else (lambda line: print(line, flush=True))
+        caches = _e2e_kv.run(model, options, say) if options.kv == "packed" else None
     except (glyd_gpu.GpuError, ParameterError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     if options.json:
-        print(json.dumps({**facts, "options": vars(options), "results": [asdict(r) for r in results]}, indent=1))
+        found = {**facts, "options": vars(options), "results": [asdict(r) for r in results]}
+        print(json.dumps(found if caches is None else {**found, "caches": caches}, indent=1))
     return 0
 
 

@@ -137,12 +137,30 @@ def test_fused_models_are_as_they_were_afterwards(checkpoint, monkeypatch):
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [(["--kv", "packed"], "packed caches"), (["--new", "1"], "at least"), (["--prompt", "0"], "at least")],
+    [
+        (["--kv", "packed", "--device", "cuda"], "packed caches run on the CPU"),
+        (["--new", "1"], "at least"),
+        (["--prompt", "0"], "at least"),
+    ],
 )
 def test_what_is_not_there_says_so(checkpoint, capsys, arguments, words):
     code, _, err = run(capsys, checkpoint("qwen3-untied").plain, *QUICK, *arguments)
     assert code == 1
     assert words in err
+
+
+def test_packed_caches(checkpoint, capsys):
+    made = checkpoint("qwen3-untied")
+    arguments = ["--batch", "1,2", "--prompt", "300", "--new", "4", "--ttft", "0", "--device", "cpu", "--kv", "packed"]
+    code, out, _ = run(capsys, made.plain, "--layout", "tiered", *arguments)
+    assert code == 0
+    lines = [line for line in out.splitlines() if line.startswith("cache, batch")]
+    assert len(lines) == 2
+    assert "tokens identical 8 of 8" in lines[1]
+    code, out, _ = run(capsys, made.plain, "--layout", "tiered", "--json", *arguments)
+    caches = json.loads(out)["caches"]
+    assert caches["2"]["identical"] == "8 of 8"
+    assert caches["2"]["packed"]["nbytes"] < 0.8 * caches["2"]["plain"]["nbytes"]
 
 
 def test_packed_checkpoints_and_sliding_windows_are_refused(checkpoint, capsys):
