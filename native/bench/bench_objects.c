@@ -7,7 +7,7 @@
  * is measured. Both dictionaries have 112 KiB at most. zstd stores no check here,
  * glyd what -k says.
  *
- *   bench_objects [-s object bytes] [-r rounds] [-k check bytes] [-n most bytes] FILE...
+ *   bench_objects [-s object bytes, 0: lines] [-r rounds] [-k check bytes] [-n most bytes] FILE...
  */
 #define _POSIX_C_SOURCE 199309L
 #include <math.h>
@@ -49,6 +49,10 @@ static void add(set *s, const uint8_t *at, size_t size) {
 
 static size_t cut(const uint8_t *at, size_t left, size_t size) {
   if (left <= size) return left;
+  if (size == 0) { /* a line */
+    const uint8_t *const line = memchr(at, '\n', left);
+    return line ? (size_t)(line + 1 - at) : left;
+  }
   const size_t most = left < 2 * size ? left : 2 * size;
   const uint8_t *const line = memchr(at + size, '\n', most - size);
   return line ? (size_t)(line + 1 - at) : size;

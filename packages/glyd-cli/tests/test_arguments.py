@@ -8,19 +8,17 @@ import time
 
 import pytest
 
-from glyd_cli.arguments import _LATER, OBJECT_VERBS, build_model_parser, build_parser, parse
+from glyd_cli.arguments import OBJECT_VERBS, build_model_parser, build_parser, parse
 from glyd_cli.errors import UsageError
 from glyd_cli.helptext import HELP
 
 
 def test_help_names_every_option_and_no_other():
     known = {s for p in (build_parser(), build_model_parser()) for a in p._actions for s in a.option_strings}
-    later = {s for flags in _LATER.values() for s in flags}
     named = set(re.findall(r"(?<![\w-])(--?[a-zA-Z0-9][\w-]*)", HELP.split("FILES AND SAFETY")[0]))
     named = {re.sub(r"^(-[Tt])\d+$", r"\1", n) for n in named}
-    assert known - later <= named
+    assert known <= named
     assert named <= known | {"-cf"}
-    assert not named & later
 
 
 def test_help_and_version(glyd):
@@ -62,13 +60,6 @@ def test_module_runs_too(tmp_path):
 def test_wrong_usage(glyd, flags, tmp_path):
     (tmp_path / "f").write_bytes(b"x")
     assert "glyd --help" in glyd.fail(*flags, "f", code=1)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["f"]
-
-
-@pytest.mark.parametrize("flag", [s for flags in _LATER.values() for s in flags])
-def test_levels_and_modes_to_come_are_named(glyd, flag, tmp_path):
-    (tmp_path / "f").write_bytes(b"x")
-    assert flag in glyd.fail(flag, "f", code=1)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["f"]
 
 

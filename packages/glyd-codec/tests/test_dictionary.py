@@ -132,3 +132,15 @@ def test_parameters_of_training() -> None:
         glyd.train_dictionary(b"one piece")
     with pytest.raises(TypeError):
         glyd.train_dictionary(["text"])
+
+
+def test_objects_say_what_they_are(dictionary: glyd.Dictionary) -> None:
+    content = b'{"id": 17, "name": "user 17"}'
+    packed = dictionary.compress(content)
+    info = glyd.read_object_info(packed + b"more")
+    assert info == glyd.ObjectInfo(dictionary.id, len(content), len(packed), "compact", 4)
+    assert glyd.read_object_info(dictionary.compress(b"\x00\xff", checksum=False)).form == "raw"
+    with pytest.raises(glyd.TruncatedError):
+        glyd.read_object_info(packed[:-1])
+    with pytest.raises(glyd.FormatError):
+        glyd.read_object_info(content)

@@ -124,6 +124,10 @@ def _run(options: Options, reporter: Reporter, umask: int) -> int:
 
         print_version()
         return 0
+    if options.verb == "info" and options.dictionary is not None:
+        from glyd_cli.dictionaries import print_info
+
+        return print_info(options, reporter)
     if options.verb in {"list", "info"}:
         from glyd_cli.listing import list_files
 

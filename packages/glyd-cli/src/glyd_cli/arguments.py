@@ -23,11 +23,6 @@ SUFFIX = ".glyd"
 
 THREADS_MAX = 256
 
-_LATER = {
-    "--dictionary": ("-D", "--dictionary"),
-}
-"""Options of the design that this version does not have: refused by name, not as typing errors."""
-
 MODEL_VERBS = ("pack", "unpack", "verify", "fit")
 """First words that are commands on models; a file of that name needs a path."""
 
@@ -58,6 +53,8 @@ class Options:
         Inputs as given; ``-`` is standard input.
     bases
         What to compress against, or what inputs were compressed against, in order.
+    dictionary
+        What ``glyd train`` made: inputs are, or become, objects of it.
     threads
         0: one a CPU.
     memory
@@ -82,6 +79,7 @@ class Options:
     long: bool = False
     dense: bool = False
     bases: list[str] = field(default_factory=list)
+    dictionary: str | None = None
     records: bool = False
     threads: int = 0
     memory: int | None = None
@@ -123,15 +121,6 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise what is wrong."""
         raise UsageError(message.removeprefix("argument "))
-
-
-class _Later(argparse.Action):
-    """An option that is known and not there yet."""
-
-    def __call__(self, _parser: Any, _namespace: Any, _values: Any, option_string: str | None = None) -> NoReturn:
-        raise UsageError(
-            f"{option_string} is unknown to this version (levels: --turbo --fast --default --max --high --ultra --cold)"
-        )
 
 
 def size(text: str) -> int:
@@ -203,6 +192,7 @@ def build_parser() -> argparse.ArgumentParser:
     add("--dense", action="store_true")
     add("-r", "--records", action="store_true")
     add("--base", dest="bases", metavar="OLD", action="append")
+    add("-D", "--dictionary", metavar="DICT")
     add("-o", "--output", metavar="OUT")
     add("-c", "--stdout", dest="to_stdout", action="store_true")
     add("-k", "--keep", dest="remove", action="store_false")
@@ -222,8 +212,6 @@ def build_parser() -> argparse.ArgumentParser:
     add("--plot", metavar="FILE")
     add("--seconds", metavar="S", type=_seconds)
     add("--limit", metavar="SIZE", type=size)
-    for later in _LATER.values():
-        add(*later, action=_Later, nargs="?")
     add("files", metavar="FILE", nargs="*")
     parser.set_defaults(**dict.fromkeys(("verb", "level", "sparse")), remove=False)
     return parser
@@ -312,6 +300,21 @@ def _check_base(options: Options) -> None:
         raise UsageError("standard input ('-') can be only one of the bases")
 
 
+def _check_dictionary(options: Options, given: dict[str, Any]) -> None:
+    if options.verb not in {"compress", "decompress", "test", "info"}:
+        raise UsageError("-D goes with compressing, -d, --test and --info")
+    if options.dictionary in {"", STDIN}:
+        raise UsageError("-D needs the name of a file that glyd train made")
+    if given["level"] is not None:
+        raise UsageError(f"-D and --{options.level} contradict each other: a dictionary has no levels")
+    for name, value in (
+        ("--base", options.bases), ("-r", options.records), ("--long", options.long), ("--dense", options.dense),
+        ("--open", options.containers is True), ("--json", options.json),
+    ):  # fmt: skip
+        if value:
+            raise UsageError(f"-D and {name} contradict each other")
+
+
 def _check(options: Options, given: dict[str, Any]) -> None:
     verb = options.verb
     if options.to_stdout and options.output is not None:
@@ -320,6 +323,8 @@ def _check(options: Options, given: dict[str, Any]) -> None:
         raise UsageError("-o needs the name of a file")
     if options.quiet and options.verbose:
         raise UsageError("-q and -v contradict each other")
+    if options.dictionary is not None:
+        _check_dictionary(options, given)
     if options.long and verb == "compress" and options.level in {"turbo", "fast", "default"}:
         raise UsageError("--long needs --max (or -9) or a level above it")
     if options.dense and verb == "compress" and options.level not in {"max", "high", "ultra"}:

@@ -14,6 +14,7 @@ from glyd_cli.atomic import same_file
 from glyd_cli.bases import explain, identity_of, open_bases
 from glyd_cli.compress import compress
 from glyd_cli.decompress import check, decompress
+from glyd_cli.dictionaries import compress_objects, decompress_objects, needs_dictionary, open_dictionary
 from glyd_cli.errors import Exit, FileError, UsageError, describe, exit_code, os_reason, shown
 from glyd_cli.naming import check_before_opening, check_several, output_path
 from glyd_cli.opened import describe_streams, read_content
@@ -24,7 +25,7 @@ from glyd_cli.targets import open_stdout, open_target
 
 if TYPE_CHECKING:
     from glyd_cli.arguments import Options
-    from glyd_cli.report import Reporter
+    from glyd_cli.report import Job, Reporter
     from glyd_cli.sources import Source
     from glyd_cli.targets import Target
 
@@ -46,6 +47,7 @@ class _Run:
     reporter: Reporter
     umask: int
     base: glyd.Base | None
+    dictionary: glyd.Dictionary | None
     totals: _Totals = field(default_factory=_Totals)
     taken: dict[tuple[int, int], str] = field(default_factory=dict)
     """Device and inode of every input, and of every output made so far: never an output."""
@@ -57,16 +59,19 @@ class _Run:
             _check_terminal_input(source, options)
             if options.verb == "test":
                 job = self.reporter.job(source.name, source.nbytes)
-                self._report(source, None, *check(source, options, job, self.base), job.seconds)
+                self._report(source, None, *self._read(source, None, job), job.seconds)
                 return
             target = self._open_target(source)
             try:
                 job = self.reporter.job(source.name, source.nbytes)
                 if options.verb == "content":
                     content, stored = read_content(source, target, options, job)
+                elif options.verb == "decompress":
+                    content, stored = self._read(source, target, job)
+                elif self.dictionary is not None:
+                    content, stored = compress_objects(source, target, options, job, self.dictionary)
                 else:
-                    code = compress if options.verb == "compress" else decompress
-                    content, stored = code(source, target, options, job, self.base)
+                    content, stored = compress(source, target, options, job, self.base)
                 target.commit()
             except BaseException as error:
                 target.abort()
@@ -78,6 +83,14 @@ class _Run:
             if options.remove:
                 self._remove(source, target)
             self._report(source, target, content, stored, job.seconds)
+
+    def _read(self, source: Source, target: Target | None, job: Job) -> tuple[int, int]:
+        """Restore an input into a target, or only check it."""
+        if self.dictionary is not None:
+            return decompress_objects(source, target, self.options, job, self.dictionary)
+        if target is None:
+            return check(source, self.options, job, self.base)
+        return decompress(source, target, self.options, job, self.base)
 
     def _open_target(self, source: Source) -> Target:
         options = self.options
@@ -111,8 +124,9 @@ class _Run:
         if not _is_regular(target.name):
             self.reporter.say(f"{shown(source.name)}: kept, as {shown(target.name)} is no file that could replace it")
             return
-        if identity_of(source.path) in map(identity_of, self.options.bases):
-            self.reporter.say(f"{shown(source.name)}: kept, as it is the base")
+        kept = [*self.options.bases, *filter(None, [self.options.dictionary])]
+        if identity_of(source.path) in map(identity_of, kept):
+            self.reporter.say(f"{shown(source.name)}: kept, as it is the {'base' if self.base else 'dictionary'}")
             return
         now = os.lstat(source.path)
         before = source.status
@@ -144,6 +158,8 @@ class _Run:
             f"({ratio_text(content, stored)}{share}), {speed_text(content, seconds)}"
         )
         level = f"level {options.level}, " if options.verb == "compress" else ""
+        if self.dictionary is not None:
+            level = f"dictionary {self.dictionary.id:#010x}, "
         opens = options.containers is True or (options.containers == "auto" and options.level in {"ultra", "cold"})
         self.reporter.detail(
             f"  {level}{options.n_threads} threads, {content} bytes of content, "
@@ -181,8 +197,11 @@ def convert(options: Options, reporter: Reporter, umask: int) -> Exit:
         The worst of all inputs; each failure has been reported.
     """
     check_several(options)
+    dictionary = open_dictionary(options, reporter)
+    if isinstance(dictionary, Exit):
+        return dictionary
     with open_bases(options.bases) as base:
-        return _convert_all(_Run(options, reporter, umask, base))
+        return _convert_all(_Run(options, reporter, umask, base, dictionary))
 
 
 def _convert_all(run: _Run) -> Exit:
@@ -192,7 +211,7 @@ def _convert_all(run: _Run) -> Exit:
         identity = identity_of(path) if path != STDIN else None
         if identity is not None:
             run.taken[identity] = f"{path}"
-    for base in options.bases:
+    for base in [*options.bases, *filter(None, [options.dictionary])]:
         identity = identity_of(base) if base != STDIN else None
         if identity is not None:
             run.taken.setdefault(identity, base)
@@ -209,6 +228,7 @@ def _convert_all(run: _Run) -> Exit:
             GATE.check()  # the failure may have come from stopping
             error, stop = failure, False
         where = error.path if isinstance(error, FileError) else "standard input" if path == STDIN else path
+        error = needs_dictionary(error, run.dictionary)
         reporter.error(where, describe(error) + explain(error, run.base, options.bases))
         run.totals.worst = max(run.totals.worst, exit_code(error))
         if stop:

@@ -42,13 +42,18 @@ LEVELS
                      same OLD again: a file, a pipe, or - for standard input.
                      Several: --base A --base B, in the same order when reading
 
+  -D, --dictionary DICT  instead of a level: store small files as objects of
+                     DICT, which glyd train made from others of their kind, in
+                     far fewer bytes than a frame. Reading (-d, --test) needs
+                     the same DICT again; --info -D says what is stored
+
       --open         store gzip, zip (docx, jar, wheel) and PNG content opened:
                      what is inside, and how to make the file again bit for bit,
                      where that takes fewer bytes. Done by itself at --ultra and
                      --cold; -v says what was opened, and what not and why
       --no-open      leave it closed
 
-  Every level is read by every glyd, without any option but --base, in
+  Every level is read by every glyd, without any option but --base and -D, in
   parallel, and from any offset. The same input and level give the same bytes on
   every machine and with any number of threads.
 

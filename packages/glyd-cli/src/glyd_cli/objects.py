@@ -26,7 +26,7 @@ glyd unbundle BUNDLE [NAME|N...] [--list]
 
   train     learns what small pieces of content have in common; each FILE is one
             sample, with --lines each line of the files. DICT takes at most SIZE
-            (112K), and is for glyd.Dictionary of the Python package and for C.
+            (112K), and is for -D DICT, glyd.Dictionary in Python, and C.
   bundle    many small files, or with --lines many lines, in one file of which
             each is read by itself in about a millisecond.
   unbundle  writes objects of a bundle to standard output, by name or by place

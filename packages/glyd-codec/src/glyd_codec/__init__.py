@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from glyd_codec._base import Base
     from glyd_codec._bundle import Bundle, pack_objects
     from glyd_codec._checksum import checksum
-    from glyd_codec._dictionary import Dictionary, train_dictionary
+    from glyd_codec._dictionary import Dictionary, ObjectInfo, read_object_info, train_dictionary
     from glyd_codec._errors import (
         BufferTooSmallError,
         ChecksumError,
@@ -86,6 +86,7 @@ __all__ = [
     "Limits",
     "MissingBaseError",
     "ModelReport",
+    "ObjectInfo",
     "OpenedInfo",
     "PackReport",
     "ParameterError",
@@ -121,6 +122,7 @@ __all__ = [
     "pack_objects",
     "pack_weights",
     "read_kv_pages",
+    "read_object_info",
     "read_weights_info",
     "save_file",
     "seal_model",
@@ -136,7 +138,7 @@ _NAMES = {  # what each module has; it is loaded when one of them is first used
     "_base": ("Base",),
     "_bundle": ("Bundle", "pack_objects"),
     "_checksum": ("checksum",),
-    "_dictionary": ("Dictionary", "train_dictionary"),
+    "_dictionary": ("Dictionary", "ObjectInfo", "read_object_info", "train_dictionary"),
     "_errors": (
         "BufferTooSmallError",
         "ChecksumError",

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import operator
 import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from glyd_codec._buffers import BytesOut, borrow, scratch, to_bytes
@@ -25,6 +26,32 @@ DICTIONARY_SIZE_MIN: int = lib.GLYD_DICTIONARY_SIZE_MIN
 DICTIONARY_SIZE_MAX: int = lib.GLYD_DICTIONARY_SIZE_MAX
 OBJECT_SIZE_MAX: int = lib.GLYD_OBJECT_MAX
 _SAMPLES_MAX = 1 << 30  # bytes of samples in memory
+_FORMS = ("raw", "compact", "blocks")
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """What an object says of itself.
+
+    Attributes
+    ----------
+    dictionary_id
+        `Dictionary.id` of the dictionary that it was stored with.
+    content_nbytes
+        Bytes of content.
+    stored_nbytes
+        Bytes of the object, with its header.
+    form
+        "raw", "compact" or "blocks"; raw ones need no dictionary.
+    check_nbytes
+        Bytes of checksum: 0, 2 or 4.
+    """
+
+    dictionary_id: int
+    content_nbytes: int
+    stored_nbytes: int
+    form: str
+    check_nbytes: int
 
 
 class Dictionary:
@@ -232,23 +259,64 @@ class Dictionary:
 
 def _sizes(src: Any) -> list[tuple[int, int]]:
     """Return offset and content size of every object."""
-    if len(src) == 0:
-        raise truncated(0, "the first object: 0 bytes are no object")
     info = ffi.new("glyd_object_info *")
     sizes = []
     at = 0
-    while at < len(src):
-        status = lib.glyd_object_read_header(src + at, len(src) - at, info)
-        if status == lib.GLYD_E_TRUNCATED:
-            raise truncated(len(src), f"the object that starts at byte {at}")
-        if status != lib.GLYD_OK:
-            error = ffi.new("glyd_error *")
-            error.found = int.from_bytes(bytes(ffi.buffer(src + at, min(2, len(src) - at))), "little")
-            error.expected = lib.GLYD_OBJECT_MAGIC if status == lib.GLYD_E_MAGIC else error.found
-            raise status_error(lib.GLYD_E_TRAILING if status == lib.GLYD_E_MAGIC and at else status, error, shift=at)
+    while at < len(src) or at == 0:
+        _read_header(src, at, info)
         sizes.append((at, int(info.content_size)))
         at += int(info.header_size) + int(info.payload_size)
     return sizes
+
+
+def _read_header(src: Any, at: int, info: Any) -> None:
+    if len(src) == 0:
+        raise truncated(0, "the first object: 0 bytes are no object")
+    status = lib.glyd_object_read_header(src + at, len(src) - at, info)
+    if status == lib.GLYD_E_TRUNCATED:
+        raise truncated(len(src), f"the object that starts at byte {at}")
+    if status != lib.GLYD_OK:
+        error = ffi.new("glyd_error *")
+        error.found = int.from_bytes(bytes(ffi.buffer(src + at, min(2, len(src) - at))), "little")
+        error.expected = lib.GLYD_OBJECT_MAGIC if status == lib.GLYD_E_MAGIC else error.found
+        raise status_error(lib.GLYD_E_TRAILING if status == lib.GLYD_E_MAGIC and at else status, error, shift=at)
+
+
+def read_object_info(data: ReadableBuffer) -> ObjectInfo:
+    """Return what the object at the start of data says of itself, without decoding it.
+
+    Parameters
+    ----------
+    data
+        A whole object, and perhaps more behind it, in any C-contiguous buffer.
+
+    Returns
+    -------
+    ObjectInfo
+        The dictionary it needs, its sizes, its form.
+
+    Raises
+    ------
+    TruncatedError
+        When data ends within the object, or is empty.
+    FormatError, UnsupportedVersionError
+        When no object starts there, or one that this version cannot read.
+    TypeError, BufferError
+        When data is no C-contiguous buffer.
+    """
+    info = ffi.new("glyd_object_info *")
+    src = borrow(data)
+    try:
+        _read_header(src, 0, info)
+    finally:
+        ffi.release(src)
+    return ObjectInfo(
+        dictionary_id=int(info.dictionary_id),
+        content_nbytes=int(info.content_size),
+        stored_nbytes=int(info.header_size) + int(info.payload_size),
+        form=_FORMS[info.form],
+        check_nbytes=int(info.check_size),
+    )
 
 
 def train_dictionary(samples: Iterable[ReadableBuffer], *, size: int = lib.GLYD_DICTIONARY_SIZE_DEFAULT) -> Dictionary:

@@ -361,6 +361,9 @@ typedef struct glyd_object_info {
   uint32_t header_size;
   uint32_t content_size;
   uint32_t payload_size;
+  uint32_t dictionary_id;
+  int form;
+  int check_size;
   ...;
 } glyd_object_info;
 glyd_status glyd_dictionary_create(glyd_dictionary **dictionary, const void *in, size_t len,
