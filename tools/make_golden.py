@@ -3,7 +3,7 @@
 """Write the golden files: frames whose reading is pinned, in native/tests/golden.
 
     python tools/make_golden.py            rules/ and generated/, from the tools alone
-    python tools/make_golden.py encoded    encoded/, with the glyd package that is installed; or cold: cold/
+    python tools/make_golden.py encoded    encoded/, with the glyd package that is installed; cold, opened: those folders
 
 ``rules`` are the cases of frame_breaker.py, ``generated`` streams of frame_generator.py, ``encoded`` what
 the library writes at each level. manifest.txt has a line for each file: name, the status that reading it
@@ -198,6 +198,41 @@ def cold() -> Iterator[tuple[str, bytes]]:
     yield "cold/numbers.glyd", glyd.compress(model(400), "cold", weights=False)
 
 
+def opened() -> Iterator[tuple[str, bytes]]:
+    """Return frames with opened segments: streams of zlib, and some that it would not write."""
+    import zlib  # noqa: PLC0415
+
+    import glyd  # noqa: PLC0415
+
+    def stream(content: bytes, level: int, strategy: int = 0, memory: int = 8) -> bytes:
+        packer = zlib.compressobj(level, zlib.DEFLATED, 31, memory, strategy)
+        part = len(content) // 2
+        return (
+            packer.compress(content[:part])
+            + packer.flush(zlib.Z_SYNC_FLUSH)
+            + packer.compress(content[part:])
+            + packer.flush()
+        )
+
+    table = dict(tables())["table"]
+    for level in (1, 3, 4, 6, 9):
+        yield f"opened/zlib-{level}.glyd", glyd.compress(stream(table + sample(600, level), level), "ultra")
+    for strategy in (1, 2, 3, 4):
+        data = stream(table + sample(600, strategy), 6, strategy, 2)
+        yield f"opened/strategy-{strategy}.glyd", glyd.compress(data, "ultra")
+    members = b"head" + stream(table, 9) + b"between" + stream(table[::-1], 1) + stream(table[:900], 6) + b"tail"
+    yield "opened/members.glyd", glyd.compress(members, "high", containers=True)
+    yield "opened/cut.glyd", glyd.compress(stream(table * 2, 1)[:-300], "max", containers=True, records=True)
+    yield "opened/records.glyd", glyd.compress(stream(table * 2, 6), "max", containers=True, records=True)
+    yield "opened/cold.glyd", glyd.compress(stream(table[:1200], 6), "cold", containers=True)
+    rows = zlib.compress(table, 9)
+    chunks = [rows[i : i + 900] for i in range(0, len(rows), 900)]
+    image = b"".join(
+        len(c).to_bytes(4, "big") + b"IDAT" + c + zlib.crc32(b"IDAT" + c).to_bytes(4, "big") for c in chunks
+    )
+    yield "opened/image.glyd", glyd.compress(b"\x89PNG\r\n\x1a\n" + image, "high", containers=True)
+
+
 def line(name: str, data: bytes) -> str:
     """Return the line of the manifest, as the reference decoder reads the file."""
     try:
@@ -209,9 +244,9 @@ def line(name: str, data: bytes) -> str:
 
 def main() -> int:
     """Write the files of some parts and the manifest of all."""
-    by_library = {"encoded": encoded, "cold": cold}
+    by_library = {"encoded": encoded, "cold": cold, "opened": opened}
     if len(sys.argv) > 2 or sys.argv[1:2] not in ([], *([name] for name in by_library)):
-        sys.stderr.write("usage: make_golden.py [encoded | cold]\n")
+        sys.stderr.write("usage: make_golden.py [encoded | cold | opened]\n")
         return 2
     parts = {name: by_library[name] for name in sys.argv[1:]} or {"rules": rules, "generated": generated}
     for make in parts.values():

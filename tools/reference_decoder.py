@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
 """Decode glyd frames slowly and strictly: a second reader, written from the format pages alone.
 
-It follows docs/format.md and the spec.md of native/src/block, huffman, fields, base, record and cold in their order, shares
+It follows docs/format.md and the spec.md of native/src/block, huffman, fields, base, record, cold and deflate in their order, shares
 nothing with the library and refuses whatever breaks a *must* that a reader can see. Tests hold the two
 against each other; whoever writes another decoder can start here.
 
@@ -24,6 +24,7 @@ from reference_cold import decode_cold
 from reference_cold_tables import CONTENT_MAX, model_memory
 from reference_fields import decode_weights
 from reference_filter import decode_filtered
+from reference_opened import decode_opened, opened_memory
 from reference_rows import decode_records
 from reference_xxh3 import xxh3_64
 
@@ -35,6 +36,7 @@ EXTENSIONS_MAX: Final = 1 << 20
 PAYLOAD_SLACK: Final = 4096
 RECORDS: Final = 5
 COLD: Final = 7
+OPENED: Final = 9
 
 
 class Header:
@@ -71,7 +73,7 @@ class Header:
         record_types = []
         self.base: bytes | None = None
         record = None
-        self.has_records = self.has_cold = False
+        self.has_records = self.has_cold = self.has_opened = False
         while extensions.left:
             record_types.append(extensions.varint("record type"))
             part = extensions.part(extensions.varint("record length"), "extension record")
@@ -84,17 +86,21 @@ class Header:
             if record_types[-1] == COLD:
                 extensions.require(record_types.count(COLD) == 1, "a second cold record")
                 self.has_cold = part.left == 0
+            if record_types[-1] == OPENED:
+                extensions.require(record_types.count(OPENED) == 1, "a second opened record")
+                self.has_opened = part.left == 0
         expected = memory_code_for(
             self.segment_max,
             self.content_size,
             has_base=record is not None,
             has_records=self.has_records,
             has_cold=self.has_cold,
+            has_opened=self.has_opened,
         )
         source.require(memory_code == expected, f"memory code {memory_code}, {expected} expected")
         for record_type in record_types:
             known = record_type == BASE_RECORD or (record_type == RECORDS and self.has_records)
-            known = known or (record_type == COLD and self.has_cold)
+            known = known or (record_type == COLD and self.has_cold) or (record_type == OPENED and self.has_opened)
             if record_type % 2 and not known:
                 raise FormatError("feature", start, f"extension record of type {record_type}")
         if record is not None:
@@ -114,25 +120,32 @@ def check_base(record: Bytes, base: bytes | None) -> bytes:
 
 
 def memory_code_for(
-    segment_max: int, content_size: int | None, *, has_base: bool, has_records: bool, has_cold: bool
+    segment_max: int, content_size: int | None, *, has_base: bool, has_records: bool, has_cold: bool, has_opened: bool
 ) -> int:
     """Return the smallest memory code that is enough."""
     content = segment_max if content_size is None else min(segment_max, content_size)
     need = content * (3 if has_base else 2) + PAYLOAD_SLACK + (1 << 20)
-    need += 3 * content + (4 << 20) if has_records else 0
-    need += model_memory(content) if has_cold else 0
+    most = content
+    if has_opened:
+        more, most = opened_memory(content)
+        need += more
+    need += 3 * most + (4 << 20) if has_records else 0
+    need += model_memory(most) if has_cold else 0
     return next(m for m in range(256) if (8 + m % 8) * 2 ** (m // 8) * 1024 >= need)
 
 
-def decode_segment(source: Bytes, kind: int, header: Header, left: int | None) -> bytes:
-    """Decode a segment whose kind has been read."""
-    if kind not in {1, 2, 3, 4, 5, 6, 7, 8}:
+def decode_segment(source: Bytes, kind: int, header: Header, left: int | None, inner_max: int = 0) -> bytes:
+    """Decode a segment whose kind has been read; inner_max: it is inside another one, and may have so much content."""
+    if kind not in {1, 2, 3, 4, 5, 6, 7, 8, 9}:
         raise FormatError("feature", source.at - 1, f"segment kind {kind}")
+    source.require(not inner_max or kind not in {5, 9}, f"segment of kind {kind} inside an opened one")
+    source.require(kind != 9 or header.has_opened, "opened segment in a frame without an opened record")
     source.require(kind != 5 or header.base is not None, "a base segment without a base")
     source.require(kind != 4 or header.has_records, "record segment in a frame without records")
     source.require(kind != 7 or header.has_cold, "cold segment in a frame without a cold record")
     size = source.varint("segment content size")
-    source.require(1 <= size <= header.segment_max, f"segment of {size} bytes, at most {header.segment_max} expected")
+    most = inner_max or header.segment_max
+    source.require(1 <= size <= most, f"segment of {size} bytes, at most {most} expected")
     source.require(kind != 7 or size <= CONTENT_MAX, f"cold segment of {size} bytes, at most {CONTENT_MAX} expected")
     source.require(left is None or size <= left, f"segment of {size} bytes, {left} left of the content size")
     payload_size = source.varint("segment payload size")
@@ -155,8 +168,12 @@ def decode_segment(source: Bytes, kind: int, header: Header, left: int | None) -
         content = decode_weights(payload, size)
     elif kind == 7:
         content = decode_cold(payload, size)
-    else:
+    elif kind == 8:
         content = decode_filtered(payload, size)
+    else:
+        content = decode_opened(
+            payload, size, lambda part, most, rest: decode_segment(part, part.number(1, "kind"), header, rest, most)
+        )
     if header.check_size and check != xxh3_64(content) % (1 << (8 * header.check_size)):
         raise FormatError("checksum", source.at, f"content does not match its check {check:#x}")
     return content
