@@ -128,10 +128,15 @@ class PackedLayer(DynamicLayer):
     def crop(self, tokens_to_remove: int) -> None:
         """Remove the last tokens; their number is given negative, as transformers does."""
         if tokens_to_remove > 0 or self.stores is None:
-            super().crop(tokens_to_remove)  # refuses
+            super().crop(tokens_to_remove)  # refuses, or takes it for a length, as its version does
             return
         for store in self.stores:
-            store.crop(-tokens_to_remove)
+            store.crop(-int(tokens_to_remove))
+
+    def reset(self) -> None:
+        """Forget all tokens."""
+        self.stores = None
+        self.is_initialized = False
 
     def _each(self, act: Callable[[PagedTensor], None]) -> None:
         for store in self.stores or ():
@@ -223,7 +228,7 @@ class PackedSlidingWindowLayer(PackedLayer, DynamicSlidingWindowLayer):
         if self.stores is None or tokens_to_remove > 0 or (is_full and not self.record_past):
             DynamicSlidingWindowLayer.crop(self, tokens_to_remove)  # refuses, or there is nothing to do
             return
-        n = min(-tokens_to_remove, self._n_shown)
+        n = min(-int(tokens_to_remove), self._n_shown)
         self._each(lambda store: store.crop(n))
         self._n_shown -= n
         self.cumulative_length -= n
@@ -232,8 +237,9 @@ class PackedSlidingWindowLayer(PackedLayer, DynamicSlidingWindowLayer):
 
     def reset(self) -> None:
         """Forget all tokens."""
-        self._n_shown = 0
         super().reset()
+        self._n_shown = 0
+        self.cumulative_length = 0
 
 
 class GlydKVCache(DynamicCache):

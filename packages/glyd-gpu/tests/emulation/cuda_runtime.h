@@ -30,7 +30,7 @@
 #define __launch_bounds__(...)
 #define __align__(n) alignas(n)
 
-struct uint4 {
+struct alignas(16) uint4 {
   uint32_t x, y, z, w;
 };
 inline uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, uint32_t w) { return {x, y, z, w}; }
