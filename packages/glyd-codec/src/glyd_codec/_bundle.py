@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from glyd_codec._params import Level, Records
     from glyd_codec._source import Path
 
-GROUP_SIZE = 512 << 10
+GROUP_SIZE = 1 << 20
 _TAG = 0x4C444E42  # "BNDL"
 _TAIL = 20  # size of the index, check, magic
 _MAGIC = b"GLYDBNDL"
