@@ -96,7 +96,9 @@ static size_t choose_content(trainer *t, size_t size, size_t length) {
   memset(t->last, 0, sizeof(uint32_t) << FREQUENCY_BITS);
   for (size_t h = 0; h < (size_t)1 << FREQUENCY_BITS; h++)
     if (t->working[h] == 1) t->working[h] = 0; /* strings of a single sample are no help to others */
-  size_t at = size, stretches = size / length / 4;
+  /* A segment is at most a sample: the time would grow with the square of their number else. */
+  const size_t most = t->n_cover != 0 ? 4 * (t->total / t->n_cover + 1) : 1;
+  size_t at = size, stretches = size / (length < most ? length : most) / 4;
   if (stretches < 1) stretches = 1;
   size_t sample = 0, idle = 0;
   const size_t stretch = t->total / stretches + 1;
