@@ -13,7 +13,9 @@
 #define GLYD_CODED_FLAG_LONG 0x08u    /* long-length planes are in the body */
 #define GLYD_CODED_FLAG_LOW 0x10u     /* low offset bytes have a plane */
 #define GLYD_CODED_FLAG_FINE 0x20u    /* fine planes, shorter matches */
-#define GLYD_CODED_FLAGS (GLYD_CODED_FLAG_LENGTHS | GLYD_CODED_FLAG_LONG | GLYD_CODED_FLAG_LOW | GLYD_CODED_FLAG_FINE)
+#define GLYD_CODED_FLAG_NEAR 0x40u    /* offsets near those of repeat slots; fine blocks only */
+#define GLYD_CODED_FLAGS \
+  (GLYD_CODED_FLAG_LENGTHS | GLYD_CODED_FLAG_LONG | GLYD_CODED_FLAG_LOW | GLYD_CODED_FLAG_FINE | GLYD_CODED_FLAG_NEAR)
 
 #define GLYD_CODED_MATCH_MIN 4
 #define GLYD_CODED_SEQUENCES_MAX (GLYD_BLOCK_MAX / 4)
@@ -26,6 +28,12 @@
 #define GLYD_CODED_LITERALS_ESCAPE 3u
 #define GLYD_CODED_OFFSET_CODES 200u /* codes from here on are corrupt */
 #define GLYD_CODED_OFFSET_BIAS 7u
+/* Codes of offsets near a slot: GLYD_CODED_OFFSET_CODES + NEAR_SLOT * slot + NEAR_SIGN if below it + class */
+#define GLYD_CODED_NEAR_SLOT 18u
+#define GLYD_CODED_NEAR_SIGN 9u
+#define GLYD_CODED_NEAR_MOST 256u /* farthest */
+#define GLYD_CODED_NEAR_CODES 54u
+#define GLYD_CODED_NEAR_BITS(class) ((class) > 1 ? (class) - 1 : 0)
 #define GLYD_CODED_REPEATS 3
 #define GLYD_CODED_REPEAT_START \
   { 1, 4, 8 }

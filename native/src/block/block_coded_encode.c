@@ -21,6 +21,10 @@
 #define PIECES (GLYD_BLOCK_MAX / PIECE)
 #define LITERAL_COPY 32 /* literals are copied in pieces of this many bytes where the input allows */
 
+#define NEAR(how) (1u << 31 | (how).code << 16 | (how).extra) /* of an offset near one of a slot, among new ones */
+#define NEAR_CODE(v) ((v) >> 16 & 255)
+#define NEAR_EXTRA(v) ((v)&0xFFFF)
+
 /* Planes of one block before they are coded; body staging. */
 typedef struct block_planes {
   uint8_t literals[GLYD_BLOCK_MAX + LITERAL_COPY];
@@ -30,7 +34,7 @@ typedef struct block_planes {
   uint8_t offset_codes[GLYD_CODED_SEQUENCES_MAX];
   uint8_t low_bytes[GLYD_CODED_SEQUENCES_MAX + 1];
   uint8_t longs[3][GLYD_CODED_LONGS_MAX];
-  uint32_t fresh[GLYD_CODED_SEQUENCES_MAX + 1]; /* new offsets + GLYD_CODED_OFFSET_BIAS */
+  uint32_t fresh[GLYD_CODED_SEQUENCES_MAX + 1]; /* new offsets + GLYD_CODED_OFFSET_BIAS, or NEAR */
   uint8_t raw_bits[GLYD_CODED_SEQUENCES_MAX * 3 + 16];
   /* every plane, the raw bits and the length table at their largest */
   uint8_t body[GLYD_HUFFMAN_PLANE_BOUND(GLYD_BLOCK_MAX) + 5 * GLYD_HUFFMAN_PLANE_BOUND(GLYD_CODED_SEQUENCES_MAX) +
@@ -58,7 +62,8 @@ typedef struct coded_encoder {
 /* How much of each plane a block fills. */
 typedef struct plane_ends {
   size_t literal_escapes, match_escapes, longs, offsets;
-  size_t low; /* 0: low bytes are among the raw bits */
+  size_t near; /* offsets near one of a slot */
+  size_t low;  /* 0: low bytes are among the raw bits */
   size_t raw_bits;
 } plane_ends;
 
@@ -78,37 +83,50 @@ size_t glyd_coded_encode_workspace(const glyd_lz_config *config) {
          (finds_far(config) ? glyd_match_long_workspace(config->segment_size) : 0);
 }
 
-/* Codes and extra bits of the n offsets in b->fresh. *low: bytes in
+/* Codes and extra bits of the offsets in b->fresh. ends->low: bytes in
  * b->low_bytes, or 0 when they are among the extra bits. */
-GLYD_INLINE void code_offsets(block_planes *b, size_t n, size_t *low, size_t *raw_len) {
+GLYD_INLINE void code_offsets(block_planes *b, plane_ends *ends) {
+  const size_t n = ends->offsets;
   uint8_t *lp = b->low_bytes;
+  ends->near = 0;
   for (size_t i = 0; i < n; i++) {
     const uint32_t v = b->fresh[i];
+    if (GLYD_UNLIKELY(v >> 31)) {
+      b->offset_codes[i] = (uint8_t)NEAR_CODE(v);
+      ends->near++;
+      continue;
+    }
     const unsigned bits = glyd_log2_32(v) - 3;
     b->offset_codes[i] = (uint8_t)(bits << 3 | (v >> bits & 7));
     *lp = (uint8_t)v;
     lp += bits >= 8;
   }
-  *low = (size_t)(lp - b->low_bytes);
-  if (!glyd_coded_low_bytes_pay(b->low_bytes, *low)) *low = 0;
+  ends->low = (size_t)(lp - b->low_bytes);
+  if (!glyd_coded_low_bytes_pay(b->low_bytes, ends->low)) ends->low = 0;
   glyd_bit_writer raw;
   glyd_bit_writer_init(&raw, b->raw_bits);
   for (size_t i = 0; i < n; i++) {
     uint32_t v = b->fresh[i];
+    if (GLYD_UNLIKELY(v >> 31)) {
+      const unsigned class = (NEAR_CODE(v) - GLYD_CODED_OFFSET_CODES) % GLYD_CODED_NEAR_SIGN;
+      glyd_bit_writer_put(&raw, NEAR_EXTRA(v), GLYD_CODED_NEAR_BITS(class));
+      continue;
+    }
     unsigned bits = b->offset_codes[i] >> 3;
     v &= (1u << bits) - 1;
-    if (*low != 0 && bits >= 8) {
+    if (ends->low != 0 && bits >= 8) {
       v >>= 8;
       bits -= 8;
     }
     glyd_bit_writer_put(&raw, v, bits);
   }
-  *raw_len = (size_t)(glyd_bit_writer_end(&raw) - b->raw_bits);
+  ends->raw_bits = (size_t)(glyd_bit_writer_end(&raw) - b->raw_bits);
 }
 
-/* Everything but literals that goes into planes. */
+/* Everything but literals that goes into planes. prices: by which offsets near
+ * one of a slot are written so; NULL: none are. */
 GLYD_INLINE void fill_planes(coded_encoder *e, const glyd_sequence *seqs, size_t n, const uint8_t code_of[256],
-                             unsigned escape_base, plane_ends *ends) {
+                             unsigned escape_base, const glyd_coded_offset_prices *prices, plane_ends *ends) {
   block_planes *const b = &e->planes;
   uint8_t *lesc = b->literal_escapes, *mesc = b->match_escapes;
   size_t longs = 0;
@@ -118,6 +136,8 @@ GLYD_INLINE void fill_planes(coded_encoder *e, const glyd_sequence *seqs, size_t
     /* Escapes are written always and counted where they are meant: lengths are
      * hard to predict, long ones alone are rare enough for a branch. */
     const unsigned code = code_of[ml < GLYD_CODED_LONG ? ml : GLYD_CODED_LONG];
+    glyd_coded_offset how = {0, 0};
+    if (prices != NULL) glyd_coded_price_offset(prices, offset, e->repeat, &how);
     const unsigned slot = glyd_match_use_offset(e->repeat, offset);
     b->commands[i] =
         (uint8_t)(slot << 6 | code << 2 | (ll < GLYD_CODED_LITERALS_ESCAPE ? ll : GLYD_CODED_LITERALS_ESCAPE));
@@ -137,21 +157,21 @@ GLYD_INLINE void fill_planes(coded_encoder *e, const glyd_sequence *seqs, size_t
     }
     lesc += ll >= GLYD_CODED_LITERALS_ESCAPE;
     mesc += code == GLYD_CODED_LENGTHS;
-    *fresh = offset + GLYD_CODED_OFFSET_BIAS;
+    *fresh = how.code >= GLYD_CODED_OFFSET_CODES ? NEAR(how) : offset + GLYD_CODED_OFFSET_BIAS;
     fresh += slot == GLYD_CODED_REPEATS;
   }
   ends->literal_escapes = (size_t)(lesc - b->literal_escapes);
   ends->match_escapes = (size_t)(mesc - b->match_escapes);
   ends->longs = longs;
   ends->offsets = (size_t)(fresh - b->fresh);
-  code_offsets(b, ends->offsets, &ends->low, &ends->raw_bits);
+  code_offsets(b, ends);
 }
 
 #if defined(__x86_64__)
-__attribute__((target("bmi,bmi2,lzcnt"))) static void fill_planes_bmi2(coded_encoder *e, const glyd_sequence *seqs,
-                                                                       size_t n, const uint8_t code_of[256],
-                                                                       unsigned escape_base, plane_ends *ends) {
-  fill_planes(e, seqs, n, code_of, escape_base, ends);
+__attribute__((target("bmi,bmi2,lzcnt"))) static void
+fill_planes_bmi2(coded_encoder *e, const glyd_sequence *seqs, size_t n, const uint8_t code_of[256],
+                 unsigned escape_base, const glyd_coded_offset_prices *prices, plane_ends *ends) {
+  fill_planes(e, seqs, n, code_of, escape_base, prices, ends);
 }
 #endif
 
@@ -201,12 +221,14 @@ static uint8_t *encode_body(coded_encoder *e, const glyd_sequence *seqs, size_t 
   }
 
   plane_ends ends;
+  const glyd_coded_offset_prices *const prices = fine ? glyd_coded_parse_offset_prices(e->parser) : NULL;
 #if defined(__x86_64__)
   if (e->cpu & GLYD_CPU_AVX2)
-    fill_planes_bmi2(e, seqs, n, code_of, escape_base, &ends);
+    fill_planes_bmi2(e, seqs, n, code_of, escape_base, prices, &ends);
   else
 #endif
-    fill_planes(e, seqs, n, code_of, escape_base, &ends);
+    fill_planes(e, seqs, n, code_of, escape_base, prices, &ends);
+  if (ends.near != 0) *flags |= GLYD_CODED_FLAG_NEAR;
 
   out = put_plane(e, out, literals, n_literals, counts, fine, GLYD_CODED_FINE_LITERALS);
   out = put_plane(e, out, b->commands, n, NULL, fine, GLYD_CODED_FINE_COMMANDS);

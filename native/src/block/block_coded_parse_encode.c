@@ -43,8 +43,7 @@ typedef struct prices {
   int32_t after[CLASSES][256]; /* right after a literal of each class */
   int32_t run[RUNS];           /* of so many literals before a match, by itself */
   int32_t match[16][LENGTHS];  /* by slot and literal-length field, then length */
-  int32_t offset[256];         /* by code */
-  int32_t low[256];            /* by the low byte of offset + bias, from 8 extra bits on */
+  glyd_coded_offset_prices offsets;
 } prices;
 
 typedef struct node {
@@ -108,7 +107,7 @@ static void make_prices(const counts *c, prices *p) {
   price_symbols(c->commands, command);
   price_symbols(c->literal_escapes, literal_escape);
   price_symbols(c->match_escapes, match_escape);
-  price_symbols(c->offsets, p->offset);
+  price_symbols(c->offsets, p->offsets.code);
   for (unsigned s = 0; s < 256; s++) fields[s & 3] += c->commands[s];
   int32_t of_fields[256];
   price_symbols(fields, of_fields);
@@ -136,12 +135,14 @@ static void make_prices(const counts *c, prices *p) {
         p->match[slot << 2 | f][l] = command[slot << 6 | code_of[l] << 2 | f] - field[f] + extra[l];
   for (unsigned c8 = 0; c8 < GLYD_CODED_OFFSET_CODES; c8++) {
     const unsigned bits = c8 >> 3;
-    p->offset[c8] += (int32_t)((c->has_low && bits >= 8 ? bits - 8 : bits) * BIT);
+    p->offsets.code[c8] += (int32_t)((c->has_low && bits >= 8 ? bits - 8 : bits) * BIT);
   }
+  for (unsigned k = 0; k < GLYD_CODED_NEAR_CODES; k++)
+    p->offsets.code[GLYD_CODED_OFFSET_CODES + k] += (int32_t)(GLYD_CODED_NEAR_BITS(k % GLYD_CODED_NEAR_SIGN) * BIT);
   if (c->has_low)
-    price_symbols(c->low, p->low);
+    price_symbols(c->low, p->offsets.low);
   else
-    memset(p->low, 0, sizeof p->low);
+    memset(p->offsets.low, 0, sizeof p->offsets.low);
 }
 
 static void default_lengths(counts *c) {
@@ -193,18 +194,20 @@ static void count_parse(glyd_coded_parser *p, const uint8_t *block, size_t len, 
     const uint32_t ll = seqs[i].literals, ml = seqs[i].length;
     for (uint32_t k = 0; k < ll; k++) before = count_literal(c, before, ip[k]);
     ip += ll + ml;
+    uint32_t known[GLYD_CODED_REPEATS];
+    memcpy(known, repeat, sizeof known);
     const unsigned slot = glyd_match_use_offset(repeat, seqs[i].offset);
     const unsigned code = code_of[ml < GLYD_CODED_LONG ? ml : GLYD_CODED_LONG];
     c->commands[slot << 6 | code << 2 | (ll < 3 ? ll : 3)]++;
     if (ll >= 3) c->literal_escapes[ll < GLYD_CODED_LONG ? ll - 3 : 255]++;
     if (code == GLYD_CODED_LENGTHS) c->match_escapes[ml < GLYD_CODED_LONG ? ml - base : 255]++;
     if (slot == GLYD_CODED_REPEATS) {
-      const uint32_t v = seqs[i].offset + GLYD_CODED_OFFSET_BIAS;
-      const unsigned bits = glyd_log2_32(v) - 3;
-      c->offsets[bits << 3 | (v >> bits & 7)]++;
-      if (bits >= 8) {
-        p->low_bytes[n_low++] = (uint8_t)v;
-        c->low[v & 255]++;
+      glyd_coded_offset how;
+      glyd_coded_price_offset(&p->prices.offsets, seqs[i].offset, known, &how);
+      c->offsets[how.code]++;
+      if (how.code < GLYD_CODED_OFFSET_CODES && how.code >> 3 >= 8) {
+        p->low_bytes[n_low++] = (uint8_t)how.extra;
+        c->low[how.extra & 255]++;
       }
     }
   }
@@ -222,12 +225,6 @@ typedef struct walk_state {
   size_t anchor; /* where the last match ended */
   uint32_t repeat[GLYD_CODED_REPEATS];
 } walk_state;
-
-GLYD_INLINE int32_t offset_price(const prices *p, uint32_t offset) {
-  const uint32_t v = offset + GLYD_CODED_OFFSET_BIAS;
-  const unsigned bits = glyd_log2_32(v) - 3;
-  return p->offset[bits << 3 | (v >> bits & 7)] + (bits >= 8 ? p->low[v & 255] : 0);
-}
 
 GLYD_INLINE void offer(node *to, int32_t price, uint32_t offset, uint32_t length) {
   if (price >= to->price) return;
@@ -355,7 +352,8 @@ GLYD_INLINE size_t walk_window(glyd_coded_parser *p, walk_state *w, size_t pos, 
       if (len > most) len = most;
       if (len < from) continue;
       const uint32_t offset = p->matches[k].offset;
-      const int32_t with_offset = price + offset_price(pr, offset);
+      glyd_coded_offset how;
+      const int32_t with_offset = price + glyd_coded_price_offset(&pr->offsets, offset, nd->repeat, &how);
       offer_lengths(nd, from, len, pr->match[12 | field], with_offset, offset);
       if (len < LENGTHS) offer_again(nd, ip, len, most, pr, with_offset + pr->match[12 | field][len], offset);
       from = len + 1;
@@ -414,4 +412,8 @@ size_t glyd_coded_parse(glyd_coded_parser *p, const uint8_t *segment, size_t sta
     count_parse(p, segment + start, end - start, seqs, n, repeat, &p->counts);
   }
   return n;
+}
+
+const glyd_coded_offset_prices *glyd_coded_parse_offset_prices(const glyd_coded_parser *p) {
+  return &p->prices.offsets;
 }

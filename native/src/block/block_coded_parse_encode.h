@@ -9,6 +9,7 @@
 #define GLYD_BLOCK_CODED_PARSE_ENCODE_H
 
 #include "block/block_coded_common.h"
+#include "block/block_coded_price_encode.h"
 #include "match/match_tree.h"
 
 typedef struct glyd_coded_parser glyd_coded_parser;
@@ -25,5 +26,8 @@ glyd_coded_parser *glyd_coded_parse_reset(unsigned cpu, void *memory, const uint
  * Returns the number of sequences. */
 size_t glyd_coded_parse(glyd_coded_parser *p, const uint8_t *segment, size_t start, size_t end,
                         const uint32_t repeat[GLYD_CODED_REPEATS], glyd_sequence *seqs);
+
+/* Prices of offsets that the last parse went by. */
+const glyd_coded_offset_prices *glyd_coded_parse_offset_prices(const glyd_coded_parser *p);
 
 #endif
