@@ -13,14 +13,24 @@
 #include "common/cpu.h"
 #include "huffman/huffman_encode.h"
 
-#define DEPTH 64                             /* places of a tree that are compared */
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#define DEPTH 32                             /* places of a tree that are compared */
 #define WINDOW 8192u                         /* nodes: the parse is settled at the end of each window */
 #define MATCHES ((size_t)8 * GLYD_BLOCK_MAX) /* room for those of a block */
 #define MATCH_MIN GLYD_CODED_FINE_MATCH_MIN
 #define LENGTHS 255u /* lengths with a price of their own: those below */
-#define GAP_MOST 4u
-#define RUNS 320u /* the same for literals */
-#define EVERY 64u /* up to here every length of a match is tried, then every EVERY_STEP-th */
+#define GAP_MOST 4u  /* literals between two matches of one step */
+#define NEAR_SLOTS 2u
+#define NEAR_REACH 64u /* places on either side of a slot's that are looked at */
+#define NEAR_HITS 8u   /* matches found there */
+#define NEAR_LEAST 4u  /* their shortest length */
+#define NEAR_BELOW 32u /* not where the tree has a match of so many bytes */
+#define NEAR_END 32    /* bytes that must be left of the block */
+#define RUNS 320u      /* the same for literals */
+#define EVERY 64u      /* up to here every length of a match is tried, then every EVERY_STEP-th */
 #define EVERY_STEP 8u
 #define TABLE_FROM ((size_t)32 << 10) /* bytes of a block that will have a match-length table */
 #define CLASSES 16u                   /* of literals, roughly those that share a table as contexts */
@@ -46,12 +56,15 @@ typedef struct prices {
   glyd_coded_offset_prices offsets;
 } prices;
 
-typedef struct node {
-  int32_t price;
+/* How a place is reached. */
+typedef struct step {
   uint32_t offset; /* of the match that ends here; 0: a literal does */
-  uint32_t length;
-  uint32_t again; /* bytes of a second match at the same offset that ends here, a literal after the first; 0: none */
-  uint32_t gap;
+  uint32_t length; /* of all of the step */
+  uint16_t again;  /* bytes of a second match at the same offset that ends here; 0: none */
+  uint16_t gap;    /* literals between the two */
+} step;
+
+typedef struct node {
   uint32_t run; /* literals right before */
   uint32_t repeat[GLYD_CODED_REPEATS];
 } node;
@@ -62,6 +75,8 @@ struct glyd_coded_parser {
   int begun; /* counts are those of a block before */
   counts counts;
   prices prices;
+  int32_t price[WINDOW + 1]; /* apart: it alone is looked at for most offers */
+  step steps[WINDOW + 1];
   node nodes[WINDOW + 1];
   uint32_t at[GLYD_BLOCK_MAX + 1];
   uint8_t low_bytes[GLYD_CODED_PARSED_MAX];
@@ -223,33 +238,34 @@ typedef struct walk_state {
   glyd_sequence *seqs;
   size_t n;
   size_t anchor; /* where the last match ended */
+  int last;      /* pass over the block */
   uint32_t repeat[GLYD_CODED_REPEATS];
 } walk_state;
 
-GLYD_INLINE void offer(node *to, int32_t price, uint32_t offset, uint32_t length) {
-  if (price >= to->price) return;
-  to->price = price;
-  to->offset = offset;
-  to->length = length;
-  to->again = 0;
+GLYD_INLINE void offer(glyd_coded_parser *p, size_t to, int32_t price, uint32_t offset, uint32_t length) {
+  if (price >= p->price[to]) return;
+  p->price[to] = price;
+  p->steps[to] = (step){offset, length, 0, 0};
 }
 
-/* Lengths from … to of a match at nd, whose other costs are in price. */
-GLYD_INLINE void offer_lengths(node *nd, size_t from, size_t to, const int32_t *match, int32_t price, uint32_t offset) {
+/* Lengths from … to of a match at node i, whose other costs are in price. */
+GLYD_INLINE void offer_lengths(glyd_coded_parser *p, size_t i, size_t from, size_t to, const int32_t *match,
+                               int32_t price, uint32_t offset) {
   if (to >= LENGTHS) {
-    offer(nd + to, price + match[LENGTHS - 1] + (int32_t)(10 * BIT), offset, (uint32_t)to);
+    offer(p, i + to, price + match[LENGTHS - 1] + (int32_t)(10 * BIT), offset, (uint32_t)to);
     to = LENGTHS - 1;
   }
-  for (size_t l = to; l >= from && l > EVERY; l -= EVERY_STEP) offer(nd + l, price + match[l], offset, (uint32_t)l);
+  for (size_t l = to; l >= from && l > EVERY; l -= EVERY_STEP) offer(p, i + l, price + match[l], offset, (uint32_t)l);
   if (to > EVERY) to = EVERY;
-  for (size_t l = from; l <= to; l++) offer(nd + l, price + match[l], offset, (uint32_t)l);
+  for (size_t l = from; l <= to; l++) offer(p, i + l, price + match[l], offset, (uint32_t)l);
 }
 
-/* A match of len bytes at nd, a literal and a match at the same offset: what comes
- * before decides which offsets a place knows, so the way there is not found one
- * by one where the first match alone is not the cheapest. */
-GLYD_INLINE void offer_again(node *nd, const uint8_t *ip, size_t len, size_t most, const prices *pr, int32_t price,
+/* A match of len bytes at node i, a few literals and a match at the same offset,
+ * as one step: which offsets a place knows depends on the cheapest way there
+ * alone, and that of the first match may not be it. */
+GLYD_INLINE void offer_again(glyd_coded_parser *p, size_t i, const uint8_t *ip, size_t len, size_t most, int32_t price,
                              uint32_t offset) {
+  const prices *const pr = &p->prices;
   if (len + 1 + MATCH_MIN > most) return;
   price += pr->literal[ip[len]];
   for (unsigned gap = 1; gap <= GAP_MOST && len + gap + MATCH_MIN <= most; gap++) {
@@ -257,36 +273,72 @@ GLYD_INLINE void offer_again(node *nd, const uint8_t *ip, size_t len, size_t mos
     if (glyd_load16(after) == glyd_load16(after - offset)) {
       size_t again = 2 + glyd_match_count(after + 2, after + 2 - offset, ip + most);
       if (again >= LENGTHS) again = LENGTHS - 1;
-      node *const to = nd + len + gap + again;
+      const size_t length = len + gap + again;
       price += pr->run[gap] + pr->match[gap < 3 ? gap : 3][again];
-      if (price >= to->price) return;
-      to->price = price;
-      to->offset = offset;
-      to->length = (uint32_t)(len + gap + again);
-      to->again = (uint32_t)again;
-      to->gap = gap;
+      if (price >= p->price[i + length]) return;
+      p->price[i + length] = price;
+      p->steps[i + length] = (step){offset, (uint32_t)length, (uint16_t)again, (uint16_t)gap};
       return;
     }
     price += pr->after[CLASS(after[-1])][*after];
   }
 }
 
+/* Which of the 16 places from at on begin with the four bytes at ip. */
+GLYD_INLINE uint32_t equal_places(const uint8_t *at, const uint8_t *ip) {
+#if defined(__SSE2__)
+  __m128i equal = _mm_set1_epi8(-1);
+  for (unsigned k = 0; k < 4; k++)
+    equal = _mm_and_si128(
+        equal, _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)(const void *)(at + k)), _mm_set1_epi8((char)ip[k])));
+  return (uint32_t)_mm_movemask_epi8(equal);
+#else
+  const uint32_t v = glyd_load32(ip);
+  uint32_t mask = 0;
+  for (unsigned k = 0; k < 16; k++) mask |= (uint32_t)(glyd_load32(at + k) == v) << k;
+  return mask;
+#endif
+}
+
+/* Matches at node i, at pos of the segment, from places near those that the
+ * slots stand for: the tree knows the nearest place of each length alone. */
+GLYD_INLINE void offer_near(glyd_coded_parser *p, size_t i, const uint8_t *ip, size_t pos, size_t most,
+                            const uint8_t *iend, unsigned field, int32_t price) {
+  for (unsigned k = 0; k < NEAR_SLOTS; k++) {
+    const uint32_t slot = p->nodes[i].repeat[k];
+    if (slot <= NEAR_REACH || slot + NEAR_REACH > pos) continue;
+    unsigned left = NEAR_HITS;
+    for (uint32_t at = 0; at < 2 * NEAR_REACH; at += 16) {
+      const uint8_t *const near = ip - slot - NEAR_REACH + at;
+      for (uint32_t hits = equal_places(near, ip); hits != 0 && left != 0; hits &= hits - 1, left--) {
+        const uint8_t *const mp = near + glyd_ctz64(hits);
+        const uint32_t offset = (uint32_t)(ip - mp);
+        if (offset == slot) continue;
+        size_t len = 4 + glyd_match_count(ip + 4, mp + 4, iend);
+        if (len > most) len = most;
+        const unsigned code = glyd_coded_near_offset(offset, slot, k).code;
+        offer_lengths(p, i, NEAR_LEAST, len, p->prices.match[12 | field], price + p->prices.offsets.code[code], offset);
+      }
+    }
+  }
+}
+
 /* Write the way to node k of the window that starts at pos. */
-static void settle(walk_state *w, node *nodes, size_t pos, size_t k) {
+static void settle(glyd_coded_parser *p, walk_state *w, size_t pos, size_t k) {
+  node *const nodes = p->nodes;
   memcpy(w->repeat, nodes[k].repeat, sizeof w->repeat);
   size_t next = 0; /* link the path forwards: length is that of the step from here */
   for (size_t i = k; i > 0;) {
-    const size_t step = nodes[i].length;
     nodes[i].run = (uint32_t)next;
     next = i;
-    i -= step;
+    i -= p->steps[i].length;
   }
   for (size_t i = next; i != 0 && next != 0; i = nodes[i].run) {
-    if (nodes[i].offset != 0) {
-      const size_t to = pos + i, from = to - nodes[i].length;
-      const uint32_t again = nodes[i].again, first = nodes[i].length - (again != 0 ? again + nodes[i].gap : 0);
-      w->seqs[w->n++] = (glyd_sequence){(uint32_t)(from - w->anchor), first, nodes[i].offset};
-      if (again != 0) w->seqs[w->n++] = (glyd_sequence){nodes[i].gap, again, nodes[i].offset};
+    const step *const s = &p->steps[i];
+    if (s->offset != 0) {
+      const size_t to = pos + i, from = to - s->length;
+      w->seqs[w->n++] = (glyd_sequence){(uint32_t)(from - w->anchor), s->length - s->again - s->gap, s->offset};
+      if (s->again != 0) w->seqs[w->n++] = (glyd_sequence){s->gap, s->again, s->offset};
       w->anchor = to;
     }
     if (i == k) break;
@@ -300,32 +352,33 @@ GLYD_INLINE size_t walk_window(glyd_coded_parser *p, walk_state *w, size_t pos, 
   const prices *const pr = &p->prices;
   const uint8_t *const segment = w->segment, *const iend = segment + w->end;
   const size_t size = w->end - pos < WINDOW ? w->end - pos : WINDOW;
-  for (size_t i = 1; i <= size; i++) nodes[i].price = INT32_MAX;
-  nodes[0].price = 0;
+  for (size_t i = 1; i <= size; i++) p->price[i] = INT32_MAX;
+  p->price[0] = 0;
   nodes[0].run = (uint32_t)(pos - w->anchor);
   memcpy(nodes[0].repeat, w->repeat, sizeof w->repeat);
   nice->length = 0;
   for (size_t i = 0;; i++) {
     node *const nd = nodes + i;
     if (i != 0) {
-      const node *const before = nd - nd->length;
+      const step *const s = &p->steps[i];
+      const node *const before = nd - s->length;
       memcpy(nd->repeat, before->repeat, sizeof nd->repeat);
-      if (nd->offset == 0) {
+      if (s->offset == 0) {
         nd->run = before->run + 1;
       } else {
         nd->run = 0;
-        glyd_match_use_offset(nd->repeat, nd->offset);
+        glyd_match_use_offset(nd->repeat, s->offset);
       }
     }
     if (i == size) return i;
     const uint8_t *const ip = segment + pos + i;
     const uint32_t run = nd->run < RUNS - 1 ? nd->run : RUNS - 2;
     const int32_t literal = nd->run != 0 ? pr->after[CLASS(ip[-1])][*ip] : pr->literal[*ip];
-    offer(nd + 1, nd->price + literal + pr->run[run + 1] - pr->run[run], 0, 1);
+    offer(p, i + 1, p->price[i] + literal + pr->run[run + 1] - pr->run[run], 0, 1);
     const size_t most = size - i;
     if (most < MATCH_MIN) continue;
     const unsigned field = run < 3 ? run : 3;
-    const int32_t price = nd->price + pr->run[0];
+    const int32_t price = p->price[i] + pr->run[0];
     const uint16_t v = glyd_load16(ip);
     for (unsigned k = 0; k < GLYD_CODED_REPEATS; k++) {
       const size_t offset = nd->repeat[k];
@@ -336,16 +389,21 @@ GLYD_INLINE size_t walk_window(glyd_coded_parser *p, walk_state *w, size_t pos, 
         return i;
       }
       if (len > most) len = most;
-      offer_lengths(nd, MATCH_MIN, len, pr->match[k << 2 | field], price, (uint32_t)offset);
-      if (len < LENGTHS) offer_again(nd, ip, len, most, pr, price + pr->match[k << 2 | field][len], (uint32_t)offset);
+      const int32_t *const match = pr->match[k << 2 | field];
+      offer_lengths(p, i, MATCH_MIN, len, match, price, (uint32_t)offset);
+      if (len < LENGTHS) offer_again(p, i, ip, len, most, price + match[len], (uint32_t)offset);
     }
     const size_t place = pos + i - w->start;
     const uint32_t first = p->at[place], last = p->at[place + 1];
+    const size_t longest = first == last ? 0 : p->matches[last - 1].length;
+    if (w->last && longest < NEAR_BELOW && (size_t)(iend - ip) >= NEAR_END)
+      offer_near(p, i, ip, pos + i, most, iend, field, price);
     if (first == last) continue;
-    if (p->matches[last - 1].length >= GLYD_MATCH_TREE_NICE) {
+    if (longest >= GLYD_MATCH_TREE_NICE) {
       *nice = p->matches[last - 1];
       return i;
     }
+    const int32_t *const match = pr->match[GLYD_CODED_REPEATS << 2 | field];
     size_t from = MATCH_MIN + 1; /* two bytes pay at a repeated offset alone */
     for (uint32_t k = first; k < last && from <= most; k++) {
       size_t len = p->matches[k].length;
@@ -354,8 +412,8 @@ GLYD_INLINE size_t walk_window(glyd_coded_parser *p, walk_state *w, size_t pos, 
       const uint32_t offset = p->matches[k].offset;
       glyd_coded_offset how;
       const int32_t with_offset = price + glyd_coded_price_offset(&pr->offsets, offset, nd->repeat, &how);
-      offer_lengths(nd, from, len, pr->match[12 | field], with_offset, offset);
-      if (len < LENGTHS) offer_again(nd, ip, len, most, pr, with_offset + pr->match[12 | field][len], offset);
+      offer_lengths(p, i, from, len, match, with_offset, offset);
+      if (len < LENGTHS) offer_again(p, i, ip, len, most, with_offset + match[len], offset);
       from = len + 1;
     }
   }
@@ -368,7 +426,7 @@ GLYD_INLINE size_t parse(glyd_coded_parser *p, walk_state *w, const uint32_t rep
   for (size_t pos = w->start; pos < w->end;) {
     glyd_tree_match nice;
     const size_t k = walk_window(p, w, pos, &nice);
-    settle(w, p->nodes, pos, k);
+    settle(p, w, pos, k);
     pos += k;
     if (nice.length == 0) continue;
     w->seqs[w->n++] = (glyd_sequence){(uint32_t)(pos - w->anchor), nice.length, nice.offset};
@@ -402,6 +460,7 @@ size_t glyd_coded_parse(glyd_coded_parser *p, const uint8_t *segment, size_t sta
   p->begun = 1;
   size_t n = 0;
   for (unsigned pass = 0; pass < passes; pass++) {
+    w.last = pass + 1 == passes;
     make_prices(&p->counts, &p->prices);
 #if defined(__x86_64__)
     if (p->cpu & GLYD_CPU_AVX2)

@@ -12,6 +12,7 @@
 #define NICE GLYD_MATCH_TREE_NICE
 #define HASHED 4 /* bytes that a hash takes */
 #define OFFSET_MAX (((size_t)1 << 28) - 8)
+#define AHEAD 8u     /* positions for which roots of trees are fetched, after another AHEAD what they stand for */
 #define SKIP_ENDS 64 /* of a nice match only so many places at either end go into trees */
 
 static unsigned table_bits(unsigned most, uint64_t len) {
@@ -114,6 +115,12 @@ GLYD_INLINE void find(const glyd_match_tree *m, const uint8_t *segment, size_t s
   for (size_t pos = start; pos < end; pos++) {
     at[pos - start] = (uint32_t)n;
     if (m->end - pos < HASHED) continue;
+    if (m->end - pos >= 2 * AHEAD + HASHED) { /* trees are far larger than caches */
+      __builtin_prefetch(m->roots + hash4(glyd_load32(segment + pos + 2 * AHEAD), m->bits), 1);
+      const uint32_t root = m->roots[hash4(glyd_load32(segment + pos + AHEAD), m->bits)];
+      __builtin_prefetch(m->children + 2 * (size_t)(root - (root != 0)), 1);
+      __builtin_prefetch(segment + (root - (root != 0)), 1);
+    }
     if (pos < covered) {
       if (pos - nice < SKIP_ENDS || covered - pos <= SKIP_ENDS) walk(m, segment, pos, NULL, 0);
       continue;
