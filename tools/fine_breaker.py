@@ -12,7 +12,8 @@ from block_breaker import A, Case, good, lz
 from coded_breaker import coded, command
 from frame_writer import Segment, frame
 
-FINE: Final = 8  # flag of a fine block, to be set by flags_xor
+FINE: Final = 8  # flags of a fine block, to be set by flags_xor
+NEAR: Final = 16
 TWO: Final = {97: 1, 98: 1}
 
 
@@ -21,10 +22,10 @@ def fine_plane(content: bytes, mode: int = 0, rest: bytes | None = None) -> byte
     return w.varint(len(content) << 3 | mode) + (content if rest is None else rest)
 
 
-def fine(content_size: int, *, written: dict[str, bytes] | None = None, **planes: Any) -> bytes:
+def fine(content_size: int, *, flags: int = FINE, written: dict[str, bytes] | None = None, **planes: Any) -> bytes:
     """Return a fine block: its fine planes are raw but for those in written."""
     raw = {name: fine_plane(planes.pop(name, b"")) for name in ("literals", "commands", "offset_codes")}
-    return coded(content_size, written=raw | (written or {}), flags_xor=FINE, **planes)
+    return coded(content_size, written=raw | (written or {}), flags_xor=flags, **planes)
 
 
 def map_bits(numbers: list[int], width: int) -> bytes:
@@ -112,3 +113,29 @@ def offset_cases() -> Iterator[Case]:
     for own, size in ((None, 19), (table, 3)):
         data = fine(size + 1, literals=A, commands=escape, ml_escapes=b"\1", own=own)
         yield good(f"fine-escape-{size}", lz(A * (size + 1), data), A * (size + 1))
+
+
+def near_cases() -> Iterator[Case]:
+    """Rules about offsets near those of slots, which are 1, 4 and 8."""
+
+    def one(code: int, content: bytes, raw_bits: bytes = b"", flags: int = FINE | NEAR) -> bytes:
+        """Return five literals and a match of three."""
+        return lz(
+            content, fine(8, flags=flags, literals=b"abcde", commands=bytes([command(3, 0, 3)]), ll_escapes=b"\2",
+            offset_codes=bytes([code]), raw_bits=raw_bits),
+        )  # fmt: skip
+
+    for name, code, raw_bits, offset in (
+        ("above-0", 200, b"", 2), ("above-1", 201, b"", 3), ("above-2", 202, b"\1", 5), ("slot-1-above-0", 218, b"", 5),
+        ("slot-1-below-0", 227, b"", 3), ("slot-1-below-2", 229, b"\1", 1), ("slot-2-below-3", 248, b"\3", 3),
+    ):  # fmt: skip
+        content = b"abcde" + (b"abcde"[-offset:] * 3)[:3]
+        yield good(f"near-{name}", one(code, content, raw_bits), content)
+    for name, code, raw_bits in (
+        ("to-0", 209, b""), ("to-0-of-slot-2", 248, b"\0"), ("below-0", 217, b"\0"), ("below-0-by-1", 210, b""),
+        ("before-segment", 203, b"\0"), ("before-segment-slot-2", 236, b""), ("before-segment-by-far", 208, b"\0"),
+        ("code-254", 254, b""), ("code-255", 255, b""),
+    ):  # fmt: skip
+        yield Case(f"near-{name}", one(code, b"abcdeabc", raw_bits), "corrupt")
+    yield Case("near-flag-missing", one(218, b"abcdeabc", flags=FINE), "corrupt")
+    yield Case("near-flag-alone", one(218, b"abcdeabc", flags=NEAR), "corrupt")

@@ -85,13 +85,6 @@ def pick_offset(rng: Random, most: int) -> int:
     return rng.randint(1, most)
 
 
-def append_match(out: bytearray, length: int, offset: int) -> None:
-    """Append a match."""
-    start = len(out) - offset
-    period = bytes(out[start : start + length])
-    out += (period * (length // len(period) + 1))[:length]
-
-
 # ---- plain blocks ----------------------------------------------------------
 
 
@@ -164,7 +157,7 @@ def plain_block(rng: Random, out: bytearray, size: int) -> bytes | None:
         literals = pick_literals(rng, n_literals)
         b.literals += literals
         out += literals
-        append_match(out, length, offset)
+        w.append_match(out, length, offset)
     if not b.tokens:
         return None
     rest = pick_literals(rng, end - len(out))
@@ -231,6 +224,7 @@ def coded_block(rng: Random, out: bytearray, size: int, state: CodedState, *, fi
     escape_base = least if lengths else first + 15
     low_plane = rng.random() < 0.5
     long_chance = rng.choice((0, 0, 0.02, 0.6))
+    near_chance = rng.choice((0, 0.1, 0.9)) if fine else 0
     planes = {name: bytearray() for name in w.CODED_PLANES}
     longs: list[int] = []
     bits: list[tuple[int, int]] = []
@@ -265,11 +259,20 @@ def coded_block(rng: Random, out: bytearray, size: int, state: CodedState, *, fi
         length, ml_code, ml_escape, ml_long = pick_match_length(room - n_literals)
         held = len(out) + n_literals
         which = rng.randrange(4)
-        offset = state.slots[which] if which < 3 else pick_offset(rng, min(held, (1 << 28) - 8)) if held else 1
-        if n_literals + length > room or offset > held:
+        near = None
+        if which == 3 and near_chance and rng.random() < near_chance:
+            near = rng.randrange(54), rng.randrange(128)
+            offset = w.near_offset(state.slots, *near)
+        else:
+            offset = state.slots[which] if which < 3 else pick_offset(rng, min(held, (1 << 28) - 8)) if held else 1
+        if n_literals + length > room or not 1 <= offset <= held:
             misses += 1
             continue
-        if which == 3:
+        if near:
+            planes["offset_codes"].append(200 + near[0])
+            n_bits = max(near[0] % 9 - 1, 0)
+            bits.append((near[1] & (1 << n_bits) - 1, n_bits))
+        elif which == 3:
             n_bits = (offset + 7).bit_length() - 4
             x = (offset + 7) & (1 << n_bits) - 1
             planes["offset_codes"].append(n_bits << 3 | (offset + 7) >> n_bits & 7)
@@ -288,7 +291,7 @@ def coded_block(rng: Random, out: bytearray, size: int, state: CodedState, *, fi
         literals = pick_literals(rng, n_literals)
         planes["literals"] += literals
         out += literals
-        append_match(out, length, offset)
+        w.append_match(out, length, offset)
     rest = pick_literals(rng, end - len(out))
     planes["literals"] += rest
     out += rest
@@ -301,7 +304,9 @@ def coded_block(rng: Random, out: bytearray, size: int, state: CodedState, *, fi
         raw_bits.put(value, count)
     state.commands = bytes(planes["commands"])
     written = {n: state.write_plane(rng, n, bytes(p)) for n, p in planes.items() if n not in absent}
-    return w.CodedBody(written, own_lengths=lengths, raw_bits=raw_bits.bytes(), flags_xor=8 * fine).bytes(size)
+    return w.CodedBody(
+        written, own_lengths=lengths, raw_bits=raw_bits.bytes(), flags_xor=8 * fine | 16 * (near_chance > 0)
+    ).bytes(size)
 
 
 # ---- segments and frames ---------------------------------------------------

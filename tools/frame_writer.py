@@ -270,6 +270,21 @@ class CodedBody:
         return block(3, flags ^ self.flags_xor, content_size, body + self.raw_bits)
 
 
+def append_match(out: bytearray, length: int, offset: int) -> None:
+    """Append a match."""
+    start = len(out) - offset
+    period = bytes(out[start : start + length])
+    out += (period * (length // len(period) + 1))[:length]
+
+
+def near_offset(slots: list[int], code: int, extra: int) -> int:
+    """Return the offset of a near code, less 200, and what its extra bits begin with; not always a good one."""
+    slot, below, power = slots[code // 18], code // 9 % 2, code % 9
+    x = extra & (1 << max(power - 1, 0)) - 1
+    low, high = (1, 1) if power == 0 else (2, 2) if power == 1 else ((1 << power - 1) + 1 + x, (1 << power) - x)
+    return slot - high if below else slot + low
+
+
 # ---- planes ----------------------------------------------------------------
 
 

@@ -160,6 +160,18 @@ def numbers_and_code() -> Iterator[tuple[str, bytes]]:
     yield "delta", bytes(walk + walk[::-1]) * 2
 
 
+def edited(content: bytes) -> bytes:
+    """Return the content and a copy that lost or gained a few bytes here and there."""
+    rng = random.Random(1)  # noqa: S311 -- test data
+    out = bytearray(content)
+    at = 0
+    while at < len(content):
+        n = rng.randint(8, 40)
+        out += content[at : at + n] + rng.randbytes(rng.randint(0, 3))
+        at += n + rng.randint(0, 3)
+    return bytes(out)
+
+
 def encoded() -> Iterator[tuple[str, bytes]]:
     """Return frames that the library writes."""
     import glyd  # noqa: PLC0415 -- the other parts do without
@@ -180,6 +192,7 @@ def encoded() -> Iterator[tuple[str, bytes]]:
     for name, content in numbers_and_code():
         yield f"encoded/filtered-{name}-high.glyd", glyd.compress(content, "high", weights=False)
         yield f"encoded/filtered-{name}-ultra.glyd", glyd.compress(content, "ultra", weights=False)
+    yield "encoded/near-ultra.glyd", glyd.compress(edited(sample(6000, 7)), "ultra")
     for name, content in tables():
         yield f"encoded/records-{name}-default.glyd", glyd.compress(content, "default", records=True)
         yield f"encoded/records-{name}-max.glyd", glyd.compress(content, "max", records=True)

@@ -94,8 +94,8 @@ class Coded:
 
     def decode(self, body: Bytes, flags: int, out: bytearray, block_end: int) -> None:
         """Decode a coded block."""
-        body.require(flags < 16, f"flags {flags << 2} of a coded block")
-        own_lengths, long_planes, low_plane, fine = (bool(flags >> i & 1) for i in range(4))
+        own_lengths, long_planes, low_plane, fine, near = (bool(flags >> i & 1) for i in range(5))
+        body.require(flags < 32 and (fine or not near), f"flags {flags << 2} of a coded block")
         first, least = (3, 2) if fine else (4, 4)
         lengths = body.take(15, "match lengths") if own_lengths else bytes(range(first, first + 15))
         body.require(lengths[0] >= least and lengths[14] <= 254, f"match lengths {lengths[0]} to {lengths[14]}")
@@ -133,6 +133,8 @@ class Coded:
 
         def new_offset() -> int:
             code = offset_codes.next()
+            if near and 200 <= code < 254:
+                return near_offset(code - 200)
             body.require(code < 200, f"offset code {code}")
             n_bits = code >> 3
             if lows is not None and n_bits >= 8:
@@ -140,6 +142,15 @@ class Coded:
             else:
                 x = raw_bits.number(n_bits)
             return ((8 + (code & 7)) << n_bits) + x - 7
+
+        def near_offset(code: int) -> int:
+            slot, below, power = self.slots[code // 18], code // 9 % 2, code % 9
+            if power < 2:
+                distance = 1 + power
+            else:
+                x = raw_bits.number(power - 1)
+                distance = (1 << power) - x if below else (1 << power - 1) + 1 + x
+            return slot - distance if below else slot + distance
 
         for command in commands.rest():
             n_literals, code, which = command & 3, command >> 2 & 15, command >> 6

@@ -34,6 +34,8 @@
 #define GLYD_CODED_NEAR_MOST 256u /* farthest */
 #define GLYD_CODED_NEAR_CODES 54u
 #define GLYD_CODED_NEAR_BITS(class) ((class) > 1 ? (class) - 1 : 0)
+/* such an offset before its slot is known: slot + 1 above, distance + NEAR_MOST below */
+#define GLYD_CODED_NEAR_SHIFT 30
 #define GLYD_CODED_REPEATS 3
 #define GLYD_CODED_REPEAT_START \
   { 1, 4, 8 }

@@ -28,7 +28,7 @@ typedef struct coded_decoder {
   uint8_t low_bytes[GLYD_CODED_SEQUENCES_MAX + 1]; /* one is read past the last; before: contexts of offset codes */
   uint8_t long_bytes[3][GLYD_CODED_LONGS_MAX];
   uint32_t longs[GLYD_CODED_LONGS_MAX];
-  uint32_t offsets[GLYD_CODED_SEQUENCES_MAX + GLYD_CODED_BATCH];
+  uint32_t offsets[GLYD_CODED_SEQUENCES_MAX + GLYD_CODED_BATCH + 1];
 } coded_decoder;
 
 _Static_assert(sizeof(coded_decoder) <= (1u << 20) - (64u << 10) - 4096, "the frame counts on 1 MiB in all");
@@ -73,6 +73,12 @@ static size_t offset_contexts(const uint8_t *commands, const uint8_t *end, uint8
   return n;
 }
 
+static unsigned largest_byte(const uint8_t *at, size_t n) {
+  uint8_t most = 0;
+  for (size_t i = 0; i < n; i++) most = at[i] > most ? at[i] : most;
+  return most;
+}
+
 glyd_status glyd_coded_block_decode(unsigned cpu, void *workspace, uint8_t *segment, uint8_t *op, size_t len,
                                     uint8_t *out_end, unsigned flags, const uint8_t *in, size_t in_len,
                                     size_t in_slack) {
@@ -82,8 +88,9 @@ glyd_status glyd_coded_block_decode(unsigned cpu, void *workspace, uint8_t *segm
   glyd_status status;
   const uint8_t *codes, *low = NULL;
   size_t n, n_codes, n_low = 0, n_longs = 0;
-  if (flags & ~GLYD_CODED_FLAGS) return GLYD_E_CORRUPT;
   const int fine = (flags & GLYD_CODED_FLAG_FINE) != 0;
+  planes.near = (flags & GLYD_CODED_FLAG_NEAR) != 0;
+  if ((flags & ~GLYD_CODED_FLAGS) != 0 || (planes.near && !fine)) return GLYD_E_CORRUPT;
   const unsigned match_min = fine ? GLYD_CODED_FINE_MATCH_MIN : GLYD_CODED_MATCH_MIN;
   for (unsigned k = 0; k < 16; k++)
     planes.lengths[k] = (uint8_t)((fine ? GLYD_CODED_FINE_LENGTH : GLYD_CODED_MATCH_MIN) + k);
@@ -129,6 +136,8 @@ glyd_status glyd_coded_block_decode(unsigned cpu, void *workspace, uint8_t *segm
   status = decode_plane(cpu, d, GLYD_CODED_PLANE_OFFSETS, fine, d->low_bytes, n_contexts, &input, d->offset_codes,
                         GLYD_CODED_SEQUENCES_MAX, 0, &codes, &n_codes);
   if (status != GLYD_OK) return status;
+  if (planes.near && largest_byte(codes, n_codes) >= GLYD_CODED_OFFSET_CODES + GLYD_CODED_NEAR_CODES)
+    return GLYD_E_CORRUPT;
   if (flags & GLYD_CODED_FLAG_LOW) {
     status = glyd_huffman_decode_plane(cpu, &d->tables[GLYD_CODED_PLANE_LOW], &input, d->low_bytes,
                                        GLYD_CODED_SEQUENCES_MAX, SIZE_MAX, &low, &n_low);
@@ -160,7 +169,7 @@ glyd_status glyd_coded_block_decode(unsigned cpu, void *workspace, uint8_t *segm
   if (status != GLYD_OK) return status;
   planes.offsets = d->offsets;
   planes.offsets_end = d->offsets + n_codes;
-  memset(d->offsets + n_codes, 0, GLYD_CODED_BATCH * sizeof *d->offsets);
+  memset(d->offsets + n_codes, 0, (GLYD_CODED_BATCH + 1) * sizeof *d->offsets);
 
 #if defined(__x86_64__)
   if (cpu & GLYD_CPU_AVX2) return glyd_coded_exec_avx2(&planes, d->repeat, segment, op, op + len, out_end);

@@ -14,7 +14,7 @@
 #define GLYD_CODED_LITERALS_SLACK 64
 #define GLYD_CODED_PLANE_SLACK 160 /* commands, escapes: a batch of 128 and a load of 16 */
 
-/* Offsets are decoded whole; entries after the last are readable: a batch. */
+/* Offsets are decoded whole; entries after the last are readable: a batch and one. */
 #define GLYD_CODED_BATCH 128
 
 typedef struct glyd_coded_planes {
@@ -24,6 +24,7 @@ typedef struct glyd_coded_planes {
   const uint8_t *match_escapes, *match_escapes_end;
   const uint32_t *longs, *longs_end;
   const uint32_t *offsets, *offsets_end; /* new offsets in order */
+  int near;                              /* some of them are distances from slots (GLYD_CODED_NEAR_SHIFT) */
   uint8_t lengths[16];                   /* of match-length codes; 15: base of the escape */
 } glyd_coded_planes;
 

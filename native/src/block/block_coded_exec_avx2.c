@@ -37,6 +37,22 @@ static const uint8_t to_front[4][16]
                                     {8, 9, 10, 11, 0, 1, 2, 3, 4, 5, 6, 7, 12, 13, 14, 15},
                                     {12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}};
 
+/* Shuffles that move a lane to the front as those above do, and then put the slot
+ * that the next new offset is near, or zeros, into the last lane. */
+#define LANE(i) 4 * (i), 4 * (i) + 1, 4 * (i) + 2, 4 * (i) + 3
+#define NEAR_ROW(a, b, c)                                                                \
+  {LANE(a), LANE(b), LANE(c), 128, 128, 128, 128}, {LANE(a), LANE(b), LANE(c), LANE(a)}, \
+      {LANE(a), LANE(b), LANE(c), LANE(b)}, {                                            \
+    LANE(a), LANE(b), LANE(c), LANE(c)                                                   \
+  }
+static const uint8_t near_front[16][16]
+    __attribute__((aligned(64))) = {NEAR_ROW(0, 1, 2), NEAR_ROW(1, 0, 2), NEAR_ROW(2, 0, 1), NEAR_ROW(3, 0, 1)};
+
+/* And what is to be taken from it. */
+#define NEAR_UNIT(slot) (0u - (((slot) + 1u) << GLYD_CODED_NEAR_SHIFT) - GLYD_CODED_NEAR_MOST)
+static const uint32_t near_unit[4][4]
+    __attribute__((aligned(64))) = {{0}, {0, 0, 0, NEAR_UNIT(0)}, {0, 0, 0, NEAR_UNIT(1)}, {0, 0, 0, NEAR_UNIT(2)}};
+
 /* Shuffles that repeat the first n bytes, and the largest multiple of n in 16. */
 #define R16(n)                                                                                                    \
   {                                                                                                               \
@@ -134,7 +150,7 @@ TARGET_INLINE int copy_batch(const int wide, const int checked, const batch *b, 
     }
     op += ll;
     lit += ll;
-    if (checked && (off > (size_t)(op - segment))) return 0;
+    if (checked && off - 1 >= (size_t)(op - segment)) return 0;
     const uint8_t *m = op - off;
     /* Narrow copies are two of 16 bytes: offsets of 16 to 31 need no branch of
      * their own, and loads are forwarded from earlier stores more often. */
@@ -192,7 +208,7 @@ TARGET static int copy_batch_exact(const batch *b, size_t k, uint8_t **op_at, co
     size_t ll = b->literals[i], ml = b->match[i], off = b->offset[i];
     if (ll == GLYD_CODED_LONG) ll = *longs++;
     if (ml == GLYD_CODED_LONG) ml = *longs++;
-    if (off > (size_t)(op - segment) + ll) return 0;
+    if (off - 1 >= (size_t)(op - segment) + ll) return 0;
     if ((size_t)(out_end - op) >= ll + ml + ROOM_EXACT) {
       for (size_t c = 0; c < ll; c += 16) glyd_copy16(op + c, lit + c);
       op += ll;
@@ -252,12 +268,23 @@ typedef struct resolve_state {
   uint64_t literals;
 } resolve_state;
 
+/* Slots, and the next new offset, which may be near one of them. */
+TARGET_INLINE __m128i take_near(__m128i r, size_t lane, const uint32_t *offsets) {
+  const size_t row = *offsets >> (GLYD_CODED_NEAR_SHIFT - 2) << 2; /* far ones have nothing there */
+  const __m128i distance = _mm_add_epi32(_mm_insert_epi32(_mm_setzero_si128(), (int)*offsets, 3),
+                                         _mm_load_si128((const __m128i *)((const uint8_t *)near_unit + row)));
+  r = _mm_shuffle_epi8(r, _mm_load_si128((const __m128i *)((const uint8_t *)near_front + 4 * lane + row)));
+  return _mm_add_epi32(r, distance);
+}
+
 /* Offsets of k sequences, prefetching what they copy. Returns 0 when long
  * lengths run out. */
-TARGET_INLINE int resolve(const int with_longs, const int two_lines, batch *b, size_t k, resolve_state *s) {
+TARGET_INLINE int resolve(const int with_longs, const int two_lines, const int near, batch *b, size_t k,
+                          resolve_state *s) {
   __m128i r = s->repeat;
   const uint32_t *offsets = s->offsets;
   uint8_t *at = s->at;
+  if (near) r = take_near(r, 0, offsets);
   UNROLL4
   for (size_t i = 0; i < k; i++) {
     size_t ll = b->literals[i], ml = b->match[i];
@@ -272,10 +299,19 @@ TARGET_INLINE int resolve(const int with_longs, const int two_lines, batch *b, s
         ml = *s->longs++;
       }
     }
-    r = _mm_insert_epi32(r, (int)*offsets, 3);
-    r = _mm_shuffle_epi8(r, _mm_load_si128((const __m128i *)((const uint8_t *)to_front + b->lane[i])));
-    offsets = (const uint32_t *)(const void *)((const uint8_t *)offsets + b->fresh[i]);
-    uint32_t off = (uint32_t)_mm_cvtsi128_si32(r);
+    uint32_t off;
+    if (near) { /* one shuffle and a sum wait for the sequence before, as two shuffles do else */
+      const size_t lane = b->lane[i];
+      off = (uint32_t)_mm_cvtsi128_si32(
+          _mm_shuffle_epi8(r, _mm_load_si128((const __m128i *)((const uint8_t *)to_front + lane))));
+      offsets = (const uint32_t *)(const void *)((const uint8_t *)offsets + b->fresh[i]);
+      r = take_near(r, lane, offsets);
+    } else {
+      r = _mm_insert_epi32(r, (int)*offsets, 3);
+      r = _mm_shuffle_epi8(r, _mm_load_si128((const __m128i *)((const uint8_t *)to_front + b->lane[i])));
+      offsets = (const uint32_t *)(const void *)((const uint8_t *)offsets + b->fresh[i]);
+      off = (uint32_t)_mm_cvtsi128_si32(r);
+    }
     at += ll;
     _mm_prefetch((const char *)((uintptr_t)at - off), _MM_HINT_T0);
     if (two_lines) _mm_prefetch((const char *)((uintptr_t)at - off + 63), _MM_HINT_T0);
@@ -288,9 +324,12 @@ TARGET_INLINE int resolve(const int with_longs, const int two_lines, batch *b, s
   return 1;
 }
 
+/* The largest offset, less 1: an offset of 0 is larger than any. */
 TARGET_INLINE uint32_t largest_offset(const batch *b, size_t k) {
   __m256i most = _mm256_setzero_si256();
-  for (size_t i = 0; i < k; i += 8) most = _mm256_max_epu32(most, _mm256_loadu_si256((const __m256i *)(b->offset + i)));
+  const __m256i less = _mm256_set1_epi32(-1);
+  for (size_t i = 0; i < k; i += 8)
+    most = _mm256_max_epu32(most, _mm256_add_epi32(less, _mm256_loadu_si256((const __m256i *)(b->offset + i))));
   __m128i m = _mm_max_epu32(_mm256_castsi256_si128(most), _mm256_extracti128_si256(most, 1));
   m = _mm_max_epu32(m, _mm_shuffle_epi32(m, 0x4e));
   m = _mm_max_epu32(m, _mm_shuffle_epi32(m, 0xb1));
@@ -300,7 +339,7 @@ TARGET_INLINE uint32_t largest_offset(const batch *b, size_t k) {
 TARGET glyd_status glyd_coded_exec_avx2(const glyd_coded_planes *planes, uint32_t repeat[GLYD_CODED_REPEATS],
                                         const uint8_t *segment, uint8_t *op, uint8_t *op_end, uint8_t *out_end) {
   batch b;
-  memset(b.offset, 0, sizeof b.offset);
+  for (size_t i = 0; i < BATCH + 8; i++) b.offset[i] = 1; /* more than a batch holds is looked at for the largest */
   const uint8_t *lit = planes->literals, *cmd = planes->commands;
   const uint8_t *lesc = planes->literal_escapes, *mesc = planes->match_escapes;
   const __m128i match_lengths = _mm_loadu_si128((const __m128i *)planes->lengths);
@@ -318,19 +357,21 @@ TARGET glyd_status glyd_coded_exec_avx2(const glyd_coded_planes *planes, uint32_
     int ok = 1;
     const int long_matches = matched > 22 * k;
     if (GLYD_LIKELY(!any_long)) {
-      if (long_matches)
-        resolve(0, 1, &b, k, &s);
+      if (planes->near)
+        resolve(0, 0, 1, &b, k, &s);
+      else if (long_matches)
+        resolve(0, 1, 0, &b, k, &s);
       else
-        resolve(0, 0, &b, k, &s);
+        resolve(0, 0, 0, &b, k, &s);
     } else {
-      ok = resolve(1, 1, &b, k, &s);
+      ok = planes->near ? resolve(1, 1, 1, &b, k, &s) : resolve(1, 1, 0, &b, k, &s);
     }
     cmd += k;
     if (!ok || s.offsets > planes->offsets_end || lesc > planes->literal_escapes_end ||
         mesc > planes->match_escapes_end || s.literals > (uint64_t)(planes->literals_end - lit) || s.at > op_end)
       return GLYD_E_CORRUPT;
     if (GLYD_LIKELY(out_end - s.at >= ROOM)) {
-      if (GLYD_LIKELY(largest_offset(&b, k) <= (size_t)(op - segment))) {
+      if (GLYD_LIKELY(largest_offset(&b, k) < (size_t)(op - segment))) {
         if ((size_t)(s.at - op) > 64 * k)
           copy_batch(2, 0, &b, k, &op, &lit, longs, segment);
         else if ((size_t)(s.at - op) > 26 * k)

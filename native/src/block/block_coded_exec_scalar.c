@@ -64,12 +64,17 @@ glyd_status glyd_coded_exec_scalar(const glyd_coded_planes *planes, uint32_t rep
     default:
       if (offsets == planes->offsets_end) return GLYD_E_CORRUPT;
       off = *offsets++;
+      if (planes->near && off >> GLYD_CODED_NEAR_SHIFT != 0) {
+        const unsigned slot = (unsigned)(off >> GLYD_CODED_NEAR_SHIFT) - 1;
+        const uint32_t distance = ((uint32_t)off & ((1u << GLYD_CODED_NEAR_SHIFT) - 1)) - GLYD_CODED_NEAR_MOST;
+        off = (uint32_t)((slot == 0 ? r0 : slot == 1 ? r1 : r2) + distance);
+      }
       r2 = r1;
       r1 = r0;
     }
     r0 = (uint32_t)off;
     if (ll > (size_t)(planes->literals_end - lit) || ll + ml > (size_t)(op_end - op) ||
-        off > (size_t)(op - segment) + ll)
+        off - 1 >= (size_t)(op - segment) + ll)
       return GLYD_E_CORRUPT;
     if ((size_t)(out_end - op) >= ll + ml + ROOM) {
       uint8_t *const match = op + ll;

@@ -21,8 +21,9 @@
 #define WINDOW 8192u                         /* nodes: the parse is settled at the end of each window */
 #define MATCHES ((size_t)8 * GLYD_BLOCK_MAX) /* room for those of a block */
 #define MATCH_MIN GLYD_CODED_FINE_MATCH_MIN
-#define LENGTHS 255u /* lengths with a price of their own: those below */
-#define GAP_MOST 4u  /* literals between two matches of one step */
+#define LENGTHS 255u   /* lengths with a price of their own: those below */
+#define GAP_MOST 4u    /* literals between two matches of one step */
+#define NEAR_PART 100u /* such offsets must save one part in so many of a block */
 #define NEAR_SLOTS 2u
 #define NEAR_REACH 64u /* places on either side of a slot's that are looked at */
 #define NEAR_HITS 8u   /* matches found there */
@@ -72,7 +73,9 @@ typedef struct node {
 struct glyd_coded_parser {
   glyd_match_tree tree;
   unsigned cpu;
-  int begun; /* counts are those of a block before */
+  int near;                                    /* offsets near those of slots are written so */
+  uint32_t near_counts[GLYD_CODED_NEAR_CODES]; /* where they were tried last */
+  int begun;                                   /* counts are those of a block before */
   counts counts;
   prices prices;
   int32_t price[WINDOW + 1]; /* apart: it alone is looked at for most offers */
@@ -182,15 +185,20 @@ static void first_counts(const uint8_t *in, size_t n, counts *c) {
   if (n >= TABLE_FROM) c->escape_base = GLYD_CODED_FINE_MATCH_MIN;
 }
 
+static void forbid_near(prices *p) {
+  for (unsigned k = 0; k < GLYD_CODED_NEAR_CODES; k++) p->offsets.code[GLYD_CODED_OFFSET_CODES + k] = NEVER;
+}
+
 static uint8_t count_literal(counts *c, uint8_t before, uint8_t literal) {
   c->literals[literal]++;
   c->after[CLASS(before)][literal]++;
   return literal;
 }
 
-/* Count what a parse puts into the planes. */
-static void count_parse(glyd_coded_parser *p, const uint8_t *block, size_t len, const glyd_sequence *seqs, size_t n,
-                        const uint32_t start[GLYD_CODED_REPEATS], counts *c) {
+/* Count what a parse puts into the planes. Returns the bits, in 1/256, that
+ * offsets near those of slots save. */
+static uint64_t count_parse(glyd_coded_parser *p, const uint8_t *block, size_t len, const glyd_sequence *seqs, size_t n,
+                            const uint32_t start[GLYD_CODED_REPEATS], counts *c) {
   memset(c, 0, sizeof *c);
   if (glyd_coded_choose_lengths(seqs, n, 1, c->lengths))
     c->escape_base = GLYD_CODED_FINE_MATCH_MIN;
@@ -205,6 +213,7 @@ static void count_parse(glyd_coded_parser *p, const uint8_t *block, size_t len, 
   const uint8_t *ip = block;
   size_t n_low = 0;
   uint8_t before = 0;
+  uint64_t saved = 0;
   for (size_t i = 0; i < n; i++) {
     const uint32_t ll = seqs[i].literals, ml = seqs[i].length;
     for (uint32_t k = 0; k < ll; k++) before = count_literal(c, before, ip[k]);
@@ -218,9 +227,11 @@ static void count_parse(glyd_coded_parser *p, const uint8_t *block, size_t len, 
     if (code == GLYD_CODED_LENGTHS) c->match_escapes[ml < GLYD_CODED_LONG ? ml - base : 255]++;
     if (slot == GLYD_CODED_REPEATS) {
       glyd_coded_offset how;
-      glyd_coded_price_offset(&p->prices.offsets, seqs[i].offset, known, &how);
+      const int32_t price = glyd_coded_price_offset(&p->prices.offsets, seqs[i].offset, known, &how);
       c->offsets[how.code]++;
-      if (how.code < GLYD_CODED_OFFSET_CODES && how.code >> 3 >= 8) {
+      if (how.code >= GLYD_CODED_OFFSET_CODES) {
+        saved += (uint64_t)(glyd_coded_price_far(&p->prices.offsets, seqs[i].offset) - price);
+      } else if (how.code >> 3 >= 8) {
         p->low_bytes[n_low++] = (uint8_t)how.extra;
         c->low[how.extra & 255]++;
       }
@@ -228,6 +239,7 @@ static void count_parse(glyd_coded_parser *p, const uint8_t *block, size_t len, 
   }
   for (; ip < block + len; ip++) before = count_literal(c, before, *ip);
   c->has_low = glyd_coded_low_bytes_pay(p->low_bytes, n_low);
+  return saved;
 }
 
 /* ---- the parse -------------------------------------------------------------- */
@@ -239,6 +251,7 @@ typedef struct walk_state {
   size_t n;
   size_t anchor; /* where the last match ended */
   int last;      /* pass over the block */
+  uint64_t bits; /* of the parse, in 1/256 */
   uint32_t repeat[GLYD_CODED_REPEATS];
 } walk_state;
 
@@ -396,7 +409,7 @@ GLYD_INLINE size_t walk_window(glyd_coded_parser *p, walk_state *w, size_t pos, 
     const size_t place = pos + i - w->start;
     const uint32_t first = p->at[place], last = p->at[place + 1];
     const size_t longest = first == last ? 0 : p->matches[last - 1].length;
-    if (w->last && longest < NEAR_BELOW && (size_t)(iend - ip) >= NEAR_END)
+    if (w->last && p->near && longest < NEAR_BELOW && (size_t)(iend - ip) >= NEAR_END)
       offer_near(p, i, ip, pos + i, most, iend, field, price);
     if (first == last) continue;
     if (longest >= GLYD_MATCH_TREE_NICE) {
@@ -421,12 +434,14 @@ GLYD_INLINE size_t walk_window(glyd_coded_parser *p, walk_state *w, size_t pos, 
 
 GLYD_INLINE size_t parse(glyd_coded_parser *p, walk_state *w, const uint32_t repeat[GLYD_CODED_REPEATS]) {
   w->n = 0;
+  w->bits = 0;
   w->anchor = w->start;
   memcpy(w->repeat, repeat, sizeof w->repeat);
   for (size_t pos = w->start; pos < w->end;) {
     glyd_tree_match nice;
     const size_t k = walk_window(p, w, pos, &nice);
     settle(p, w, pos, k);
+    w->bits += (uint64_t)p->price[k];
     pos += k;
     if (nice.length == 0) continue;
     w->seqs[w->n++] = (glyd_sequence){(uint32_t)(pos - w->anchor), nice.length, nice.offset};
@@ -456,19 +471,28 @@ size_t glyd_coded_parse(glyd_coded_parser *p, const uint8_t *segment, size_t sta
   if (!p->begun) {
     first_counts(segment + start, end - start, &p->counts);
     passes = 3;
+  } else if (!p->near) {
+    memcpy(p->counts.offsets + GLYD_CODED_OFFSET_CODES, p->near_counts, sizeof p->near_counts);
   }
-  p->begun = 1;
+  p->begun = p->near = 1;
   size_t n = 0;
   for (unsigned pass = 0; pass < passes; pass++) {
     w.last = pass + 1 == passes;
     make_prices(&p->counts, &p->prices);
+    if (!p->near) forbid_near(&p->prices);
 #if defined(__x86_64__)
     if (p->cpu & GLYD_CPU_AVX2)
       n = parse_bmi2(p, &w, repeat);
     else
 #endif
       n = parse_plain(p, &w, repeat);
-    count_parse(p, segment + start, end - start, seqs, n, repeat, &p->counts);
+    const uint64_t saved = count_parse(p, segment + start, end - start, seqs, n, repeat, &p->counts);
+    if (p->near && pass + 2 == passes && saved < w.bits / NEAR_PART) { /* they take longer to read */
+      p->near = 0;
+      memcpy(p->near_counts, p->counts.offsets + GLYD_CODED_OFFSET_CODES, sizeof p->near_counts);
+      forbid_near(&p->prices);
+      count_parse(p, segment + start, end - start, seqs, n, repeat, &p->counts);
+    }
   }
   return n;
 }

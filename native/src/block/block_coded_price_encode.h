@@ -46,11 +46,16 @@ GLYD_INLINE glyd_coded_offset glyd_coded_near_offset(uint32_t offset, uint32_t r
                                        : d - (1u << (class - 1)) - 1};
 }
 
+GLYD_INLINE int32_t glyd_coded_price_far(const glyd_coded_offset_prices *p, uint32_t offset) {
+  const glyd_coded_offset how = glyd_coded_far_offset(offset);
+  return p->code[how.code] + (how.code >> 3 >= 8 ? p->low[(offset + GLYD_CODED_OFFSET_BIAS) & 255] : 0);
+}
+
 /* The cheapest way to write a new offset, and what it costs. */
 GLYD_INLINE int32_t glyd_coded_price_offset(const glyd_coded_offset_prices *p, uint32_t offset,
                                             const uint32_t repeat[GLYD_CODED_REPEATS], glyd_coded_offset *how) {
   *how = glyd_coded_far_offset(offset);
-  int32_t least = p->code[how->code] + (how->code >> 3 >= 8 ? p->low[(offset + GLYD_CODED_OFFSET_BIAS) & 255] : 0);
+  int32_t least = glyd_coded_price_far(p, offset);
   for (unsigned k = 0; k < GLYD_CODED_REPEATS; k++) {
     if (offset - repeat[k] + GLYD_CODED_NEAR_MOST > 2 * GLYD_CODED_NEAR_MOST || offset == repeat[k]) continue;
     const glyd_coded_offset near = glyd_coded_near_offset(offset, repeat[k], k);
