@@ -155,6 +155,7 @@ static void release(job *j) {
   for (int i = 0; j->slots && i < j->workers; i++) glyd_alloc_put(a, j->workspaces[i]);
   glyd_alloc_put(a, j->slots);
   glyd_alloc_put(a, j->index);
+  glyd_plan_encode_free(&j->plan);
 }
 
 /* A frame as params say, but for the level that its header states. */
@@ -165,7 +166,6 @@ static glyd_status encode_frame(uint8_t *out, size_t cap, const uint8_t *in, siz
   glyd_status status = glyd_plan_encode(&j.plan, params, len);
   if (status) return status;
   glyd_plan_encode_content(&j.plan, params, in, len);
-  glyd_plan_encode_weights(&j.plan, in, len);
   glyd_plan_encode_containers(&j.plan, in, len);
   j.plan.level = level;
   uint8_t header[GLYD_HEADER_ENCODE_MAX];
@@ -174,6 +174,8 @@ static glyd_status encode_frame(uint8_t *out, size_t cap, const uint8_t *in, siz
     *out_len = j.pos;
     return GLYD_OK;
   }
+  status = glyd_plan_encode_weights(&j.plan, in, len);
+  if (status) return status;
 
   j.n = (len + j.plan.segment_size - 1) / j.plan.segment_size;
   j.workers = (uint64_t)j.plan.threads < j.n ? j.plan.threads : (int)j.n;

@@ -99,7 +99,7 @@ glyd_status glyd_plan_encode(glyd_plan *plan, const glyd_params *params, uint64_
   return GLYD_OK;
 }
 
-void glyd_plan_encode_weights(glyd_plan *plan, const uint8_t *in, size_t len) {
+glyd_status glyd_plan_encode_weights(glyd_plan *plan, const uint8_t *in, size_t len) {
   /* one segment is all that a stream has at hand */
   const size_t first = len < plan->segment_size ? len : (size_t)plan->segment_size;
   if (plan->base) {
@@ -107,8 +107,16 @@ void glyd_plan_encode_weights(glyd_plan *plan, const uint8_t *in, size_t len) {
     const uint64_t base_data = glyd_fields_safetensors_data(plan->base->data, (size_t)plan->base->size);
     plan->base_shift = data && base_data ? (int64_t)base_data - (int64_t)data : 0;
   }
-  if (plan->weights != GLYD_WEIGHTS_AUTO) return;
-  plan->weights = glyd_fields_sniff(in, first) ? GLYD_WEIGHTS_ON : GLYD_WEIGHTS_OFF;
+  if (plan->weights == GLYD_WEIGHTS_AUTO)
+    plan->weights = glyd_fields_sniff(in, first) ? GLYD_WEIGHTS_ON : GLYD_WEIGHTS_OFF;
+  if (!plan->base || plan->weights == GLYD_WEIGHTS_OFF) return GLYD_OK;
+  glyd_plan_encode_free(plan);
+  return glyd_fields_places_make(&plan->places, in, first, plan->base->data, plan->base->size, &plan->allocator);
+}
+
+void glyd_plan_encode_free(glyd_plan *plan) {
+  glyd_alloc_put(&plan->allocator, plan->places);
+  plan->places = NULL;
 }
 
 void glyd_plan_encode_containers(glyd_plan *plan, const uint8_t *in, size_t len) {

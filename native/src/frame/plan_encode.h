@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "block/block_common.h"
+#include "fields/fields_places_encode.h"
 #include "glyd/glyd.h"
 
 #define GLYD_SEGMENT_SIZE_DEFAULT ((uint64_t)4 << 20)
@@ -28,14 +29,15 @@ typedef struct glyd_plan {
   int has_trailer;
   int weights; /* GLYD_WEIGHTS_*; AUTO until the content has been looked at */
   unsigned segment_log;
-  uint64_t segment_size;  /* content bytes of every segment but the last and those before a flush */
-  uint64_t content_size;  /* or GLYD_SIZE_UNKNOWN */
-  const glyd_base *base;  /* or NULL */
-  int records;            /* segments may be records */
-  int containers;         /* GLYD_CONTAINERS_*; AUTO until the content has been looked at */
-  uint64_t inner_segment; /* content bytes of segments inside opened ones */
-  int cold;               /* segments may be cold */
-  int64_t base_shift;     /* expected place in the base of numbers, less that in the content */
+  uint64_t segment_size;      /* content bytes of every segment but the last and those before a flush */
+  uint64_t content_size;      /* or GLYD_SIZE_UNKNOWN */
+  const glyd_base *base;      /* or NULL */
+  int records;                /* segments may be records */
+  int containers;             /* GLYD_CONTAINERS_*; AUTO until the content has been looked at */
+  uint64_t inner_segment;     /* content bytes of segments inside opened ones */
+  int cold;                   /* segments may be cold */
+  int64_t base_shift;         /* expected place in the base of numbers, less that in the content */
+  glyd_fields_places *places; /* of tensors in the base, or NULL */
   glyd_lz_config lz;
   glyd_allocator allocator;
 } glyd_plan;
@@ -43,9 +45,13 @@ typedef struct glyd_plan {
 /* PARAMETER when params (may be NULL) or content_size are outside their ranges. */
 glyd_status glyd_plan_encode(glyd_plan *plan, const glyd_params *params, uint64_t content_size);
 
-/* Decide plan->weights, if it is AUTO, and plan->base_shift from the first bytes of the content: in
- * holds all of it, or at least the first segment. */
-void glyd_plan_encode_weights(glyd_plan *plan, const uint8_t *in, size_t len);
+/* Decide plan->weights, if it is AUTO, and plan->base_shift and plan->places from the first bytes of the
+ * content: in holds all of it, or at least the first segment. MEMORY: no memory. Once it is called,
+ * glyd_plan_encode_free follows. */
+glyd_status glyd_plan_encode_weights(glyd_plan *plan, const uint8_t *in, size_t len);
+
+/* Free what the plan has. */
+void glyd_plan_encode_free(glyd_plan *plan);
 
 /* Decide plan->containers, if it is AUTO: as for weights. */
 void glyd_plan_encode_containers(glyd_plan *plan, const uint8_t *in, size_t len);

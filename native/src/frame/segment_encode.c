@@ -113,8 +113,11 @@ static glyd_status encode_cold(const glyd_plan *plan, uint8_t *workspace, const 
 /* A weights segment; *size 0: it gains nothing. */
 static glyd_status encode_weights(const glyd_plan *plan, void *workspace, uint64_t at, const uint8_t *in, size_t len,
                                   uint8_t *payload, size_t *size, size_t *n_differences) {
-  const int64_t shift = at == GLYD_SIZE_UNKNOWN ? INT64_MIN : (int64_t)at + plan->base_shift;
-  const glyd_segment_older older = {plan->base, shift};
+  const int known = at != GLYD_SIZE_UNKNOWN;
+  const glyd_segment_older older = {.base = plan->base,
+                                    .shift = known ? (int64_t)at + plan->base_shift : INT64_MIN,
+                                    .places = known ? plan->places : NULL,
+                                    .at = at};
   const glyd_status status =
       glyd_segment_weights_encode(&plan->lz, workspace, &older, in, len, payload, len - 1, size, n_differences);
   if (status != GLYD_E_BUFFER) return status;
@@ -134,16 +137,21 @@ static glyd_status encode_closed(const glyd_plan *plan, void *workspace, uint64_
     return GLYD_OK;
   }
   size_t weights_size = 0;
-  const int is_copy = plan->weights == GLYD_WEIGHTS_ON && plan->base &&
-                      glyd_segment_base_covers(&plan->lz, workspace, plan->base, in, len);
-  if (plan->weights == GLYD_WEIGHTS_ON && !is_copy) {
+  unsigned share = 0; /* of the segment that copies of the base cover */
+  if (plan->weights == GLYD_WEIGHTS_ON && plan->base)
+    share = glyd_segment_base_share(&plan->lz, workspace, plan->base, in, len);
+  /* where nearly all of it is copies, nothing else has to be tried: a difference takes a bit a number at least */
+  if (plan->weights == GLYD_WEIGHTS_ON && share + 1 < GLYD_SEGMENT_BASE_WHOLE) {
     size_t n_differences;
     const glyd_status status = encode_weights(plan, workspace, at, in, len, payload, &weights_size, &n_differences);
     if (status) return status;
     *kind = GLYD_KIND_WEIGHTS;
     *size = weights_size;
-    /* where most is a difference, and much of it is left, a base segment has less to offer */
-    if (weights_size > 0 && (!plan->base || (n_differences >= len / 2 && weights_size >= len >> 3))) return GLYD_OK;
+    /* where most is a difference, and much of it is left, or little of what copies would leave, which LZ hardly
+     * halves, a base segment has less to offer */
+    const size_t uncovered = len / GLYD_SEGMENT_BASE_WHOLE * (GLYD_SEGMENT_BASE_WHOLE - share);
+    const int is_better = n_differences >= len / 2 && (weights_size >= len >> 3 || weights_size < uncovered / 4);
+    if (weights_size > 0 && (!plan->base || is_better)) return GLYD_OK;
   }
   if (plan->base) {
     /* Beside the weights segment, if that leaves room for one that is smaller. LZ

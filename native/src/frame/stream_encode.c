@@ -89,6 +89,7 @@ uint64_t glyd_stream_encode_memory(const glyd_params *params) {
 void glyd_stream_encode_free(glyd_cctx *ctx) {
   if (!ctx) return;
   const glyd_allocator a = ctx->plan.allocator;
+  glyd_plan_encode_free(&ctx->plan);
   for (int i = 0; i < ctx->plan.threads; i++) {
     glyd_alloc_put(&a, ctx->slots[i].content);
     glyd_alloc_put(&a, ctx->slots[i].buffer);
@@ -118,6 +119,7 @@ glyd_status glyd_stream_encode_reset(glyd_cctx *ctx, uint64_t content_size) {
   const glyd_status status = glyd_plan_encode(&plan, &ctx->params, content_size);
   if (status) return status;
   plan.threads = threads; /* of the slots there are, should the affinity have changed */
+  glyd_plan_encode_free(&ctx->plan);
   ctx->plan = plan;
   free_index_growth(ctx);
   ctx->state = STATE_IDLE;
@@ -242,7 +244,10 @@ static glyd_status encode_batch(glyd_cctx *c) {
   batch b = {.ctx = c, .first = c->content - total};
   atomic_init(&b.next, 0);
   const int has_header = c->stored > 0;
-  if (c->segments == 0) glyd_plan_encode_weights(&c->plan, c->slots[0].from, c->slots[0].len);
+  if (c->segments == 0) {
+    const glyd_status status = glyd_plan_encode_weights(&c->plan, c->slots[0].from, c->slots[0].len);
+    if (status) return status;
+  }
   if (!has_header) {
     glyd_plan_encode_containers(&c->plan, c->slots[0].from, c->slots[0].len);
     put_header(c);
@@ -388,9 +393,12 @@ glyd_status glyd_stream_encode_segment(glyd_cctx *ctx, uint8_t *out, size_t cap,
   slot *s = &ctx->slots[0];
   glyd_plan plan = ctx->plan;
   plan.weights = ctx->params.weights;
-  glyd_plan_encode_weights(&plan, in, len); /* of each segment: nobody knows what was before it */
-  const glyd_status status = glyd_segment_encode(&plan, s->workspace, GLYD_SIZE_UNKNOWN, in, len,
-                                                 s->buffer + GLYD_SEGMENT_HEADER_MAX, &start, &size);
+  plan.places = NULL;
+  glyd_status status = glyd_plan_encode_weights(&plan, in, len); /* of each segment: nobody knows what was before it */
+  if (status) return status;
+  status = glyd_segment_encode(&plan, s->workspace, GLYD_SIZE_UNKNOWN, in, len, s->buffer + GLYD_SEGMENT_HEADER_MAX,
+                               &start, &size);
+  glyd_plan_encode_free(&plan);
   if (status) return status;
   if (size > cap) return GLYD_E_BUFFER;
   memcpy(out, start, size);

@@ -13,7 +13,6 @@
 #define REACH_GAP 14
 #define WINDOWS 32u           /* parts of a segment that are looked at */
 #define WINDOW ((size_t)2048) /* bytes of each */
-#define UNCOVERED_SHARE 16u   /* of them, that no copy covers, at most */
 
 typedef struct parts {
   glyd_base_copy *copies;
@@ -66,8 +65,8 @@ static uint8_t choose_around(size_t len, size_t rest, size_t gaps) {
   return (uint8_t)around;
 }
 
-int glyd_segment_base_covers(const glyd_lz_config *config, void *workspace, const glyd_base *base, const uint8_t *in,
-                             size_t len) {
+unsigned glyd_segment_base_share(const glyd_lz_config *config, void *workspace, const glyd_base *base,
+                                 const uint8_t *in, size_t len) {
   if (len < WINDOWS * WINDOW) return 0;
   size_t covered = 0;
   glyd_base_copy copies[GLYD_BASE_COPIES_MAX(WINDOW)];
@@ -76,7 +75,7 @@ int glyd_segment_base_covers(const glyd_lz_config *config, void *workspace, cons
     const size_t n = glyd_base_map_find(base, config->cpu, workspace, window, WINDOW, copies);
     for (size_t k = 0; k < n; k++) covered += copies[k].length;
   }
-  return covered >= WINDOWS * WINDOW - WINDOWS * WINDOW / UNCOVERED_SHARE;
+  return (unsigned)(covered * GLYD_SEGMENT_BASE_WHOLE / (WINDOWS * WINDOW));
 }
 
 glyd_status glyd_segment_base_encode(const glyd_lz_config *config, void *workspace, const glyd_base *base,

@@ -19,10 +19,10 @@ glyd_status glyd_segment_base_encode(const glyd_lz_config *config, void *workspa
                                      const uint8_t *in, size_t len, size_t most_rest, uint8_t *payload, size_t cap,
                                      size_t *size);
 
-/* Whether copies of the base cover nearly all of in[0..len), judged by samples.
- * Then nothing else has to be tried: a difference takes a bit a number at least.
+/* How much of in[0..len) copies of the base cover, judged by samples: 0 … WHOLE.
  * The workspace is that of glyd_segment_base_encode or of glyd_base_map_find. */
-int glyd_segment_base_covers(const glyd_lz_config *config, void *workspace, const glyd_base *base, const uint8_t *in,
-                             size_t len);
+#define GLYD_SEGMENT_BASE_WHOLE 16u
+unsigned glyd_segment_base_share(const glyd_lz_config *config, void *workspace, const glyd_base *base,
+                                 const uint8_t *in, size_t len);
 
 #endif

@@ -105,14 +105,18 @@ static int same_choice(const glyd_fields_choice *a, const glyd_fields_choice *b)
          memcmp(l->run, m->run, l->n_runs) == 0;
 }
 
-/* Try the chunk as a difference to the base: where the one before had it, where
- * it is expected, and where something of it is. */
-static void try_base(const writer *w, int64_t expected, size_t at, size_t size, const glyd_fields_choice *before,
-                     glyd_fields_choice *choice) {
+/* Try the chunk as a difference to the base: where the tensor of its name is, where
+ * the chunk before had it, where it is expected, and where something of it is. */
+static void try_base(const writer *w, const glyd_segment_older *older, size_t at, size_t size,
+                     const glyd_fields_choice *before, glyd_fields_choice *choice) {
   const glyd_base *b = w->base;
+  int64_t named;
+  if (glyd_fields_places_shift(older->places, older->at + at + size / 2, &named) &&
+      glyd_fields_choose_difference(w->in, at, size, b->data, b->size, named + (int64_t)older->at, choice))
+    return;
   if (before->is_difference && glyd_fields_choose_difference(w->in, at, size, b->data, b->size, before->shift, choice))
     return;
-  if (glyd_fields_choose_difference(w->in, at, size, b->data, b->size, expected, choice)) return;
+  if (glyd_fields_choose_difference(w->in, at, size, b->data, b->size, older->shift, choice)) return;
   glyd_base_copy copies[GLYD_BASE_COPIES_MAX(COMMON_WINDOW)];
   const size_t n = size < COMMON_WINDOW ? size : COMMON_WINDOW;
   const size_t from = at + (size - n) / 2;
@@ -165,7 +169,7 @@ glyd_status glyd_segment_weights_encode(const glyd_lz_config *config, void *work
     const glyd_fields_choice none = {.is_fields = 0};
     const glyd_fields_choice *before = at == 0 ? &none : &run;
     glyd_fields_choose(in, at, size, coded, before, &now);
-    if (w.base) try_base(&w, older->shift, at, size, before, &now);
+    if (w.base) try_base(&w, older, at, size, before, &now);
     if (at == 0) {
       run = now;
       if (now.is_fields) begin = align_up(&now, 0);

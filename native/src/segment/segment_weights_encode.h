@@ -8,14 +8,17 @@
 
 #include "base/base_source.h"
 #include "block/block_common.h"
+#include "fields/fields_places_encode.h"
 
 /* Bytes of workspace (64-byte aligned) for segments of config->segment_size. */
 size_t glyd_segment_weights_encode_workspace(const glyd_lz_config *config);
 
 /* What a segment is stored against. */
 typedef struct glyd_segment_older {
-  const glyd_base *base; /* or NULL */
-  int64_t shift;         /* expected place in the base less that in the segment */
+  const glyd_base *base;            /* or NULL */
+  int64_t shift;                    /* expected place in the base less that in the segment */
+  const glyd_fields_places *places; /* of tensors, or NULL */
+  uint64_t at;                      /* of the segment in the content, if places are given */
 } glyd_segment_older;
 
 /* Encode in[0..len). *out_len is 0 with GLYD_OK when no part of it gains by

@@ -239,6 +239,40 @@ def test_differences_to_a_base(tools, more_header):
             assert glyd.decompress(damaged, base=base) == after
 
 
+def test_tensors_are_found_by_their_names(tools):
+    """Trained further, in another order, under longer names, beside new ones, in one of several shards."""
+    rng = random.Random(13)
+    old = {f"layers.{i}.w": tools.make_bf16(20_000 + 1000 * i, seed=20 + i) for i in range(8)}
+    new = {}
+    for name, data in old.items():
+        values = array.array("H", data)
+        for i in range(len(values)):
+            if rng.random() < 0.5:
+                values[i] = max(0, min(65535, values[i] + rng.choice((-2, -1, 1, 2))))
+        new[name] = values.tobytes()
+    other = list(new.items())
+    rng.shuffle(other)
+
+    def model(items):
+        return tools.make_safetensors({name: ("BF16", (len(data) // 2,), data) for name, data in items})
+
+    halves = list(old.items())
+    base = [model(halves[:4]), model(halves[4:])]
+    for content, against in (
+        (model(other), [model(old.items())]),
+        (model([(f"model.{name}", data) for name, data in other]), [model(old.items())]),
+        (model([("a", tools.make_bf16(1001)), *other]), base),
+        (model(other[2:5]), base),
+    ):
+        for threads in (1, 3):
+            frame = glyd.compress(content, base=against, threads=threads, segment_size=1 << 17)
+            assert len(frame) < 0.25 * len(content)
+            assert glyd.decompress(frame, base=against) == content
+        streamed = tools.stream(content, base=against, segment_size=1 << 17)
+        assert len(streamed) < 0.25 * len(content)
+        assert glyd.decompress(streamed, base=against) == content
+
+
 def test_what_is_nearly_the_base_is_copied(tools):
     """Tensors that did not change are copies, not differences, which take a bit a number at least."""
     rng = random.Random(11)
