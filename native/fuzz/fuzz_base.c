@@ -50,7 +50,7 @@ static void decode(const glyd_base *base, const uint8_t *data, size_t size) {
 static int read_through(const uint8_t *middle, size_t middle_len, const glyd_base *below, const uint8_t *frame,
                         size_t frame_len, const uint8_t *content, uint8_t *back, size_t len) {
   glyd_base *base;
-  if (glyd_base_create_frames(&base, middle, middle_len, below, NULL, NULL, NULL) != GLYD_OK) return 0;
+  if (glyd_base_create_frames(&base, middle, middle_len, 0, below, NULL, NULL, NULL) != GLYD_OK) return 0;
   size_t back_len = 0;
   const glyd_status status = glyd_decompress_base(back, len, frame, frame_len, base, 1, NULL, NULL, &back_len, NULL);
   glyd_base_free(base);

@@ -30,7 +30,7 @@ GLYD_API glyd_status glyd_base_create(glyd_base **base, const void *data, uint64
 
 /* Make a base of the content of frames, len bytes at in, which is decoded as far
  * as it is asked for: frames that are stored against it are then read without
- * making all of it. below: the base of these frames, or NULL; it and in must
+ * making all of it. is_mapped: as above. below: the base of these frames, or NULL; it and in must
  * outlive the base. Such a base is for reading alone (glyd_base_index:
  * PARAMETER) and has no id (zeros): a frame with checks takes it if its size is
  * right, and CHECKSUM says that it was another one. Segments used last are kept,
@@ -38,9 +38,9 @@ GLYD_API glyd_status glyd_base_create(glyd_base **base, const void *data, uint64
  * been decoded eight times fail with LIMIT_OUTPUT: decode it as a whole for
  * them. Threads take turns. Errors: as glyd_decompress_base, PARAMETER: more
  * than 16 of them one below the other. */
-GLYD_API glyd_status glyd_base_create_frames(glyd_base **base, const void *in, size_t len, const glyd_base *below,
-                                             const glyd_limits *limits, const glyd_allocator *allocator,
-                                             glyd_error *error);
+GLYD_API glyd_status glyd_base_create_frames(glyd_base **base, const void *in, size_t len, int is_mapped,
+                                             const glyd_base *below, const glyd_limits *limits,
+                                             const glyd_allocator *allocator, glyd_error *error);
 GLYD_API void glyd_base_free(glyd_base *base); /* base may be NULL */
 
 /* Map the base, which writing against it needs and reading does not. The map

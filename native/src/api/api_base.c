@@ -12,9 +12,9 @@ glyd_status glyd_base_create(glyd_base **base, const void *data, uint64_t size, 
   return glyd_base_source_create(base, data, size, is_mapped, allocator);
 }
 
-glyd_status glyd_base_create_frames(glyd_base **base, const void *in, size_t len, const glyd_base *below,
+glyd_status glyd_base_create_frames(glyd_base **base, const void *in, size_t len, int is_mapped, const glyd_base *below,
                                     const glyd_limits *limits, const glyd_allocator *allocator, glyd_error *error) {
-  return glyd_frame_base_create(base, in, len, below, limits, allocator, error);
+  return glyd_frame_base_create(base, in, len, is_mapped, below, limits, allocator, error);
 }
 
 void glyd_base_free(glyd_base *base) { glyd_base_source_free(base); }

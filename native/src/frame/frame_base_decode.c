@@ -45,6 +45,7 @@ typedef struct part {
 
 typedef struct frames {
   const uint8_t *in;
+  glyd_base source; /* the input, to give back its pages */
   const glyd_base *below;
   part *parts;
   size_t n, room;
@@ -143,6 +144,7 @@ static glyd_status decode(frames *f, part *p) {
     drop(f, p);
     return status;
   }
+  glyd_base_source_release(&f->source, p->payload, p->payload + p->segment.payload_size);
   p->is_ready = 1;
   f->kept += held_by(p);
   return GLYD_OK;
@@ -231,15 +233,16 @@ static glyd_status read_frames(void *state, uint64_t position, uint8_t *out, siz
   return status;
 }
 
-glyd_status glyd_frame_base_create(glyd_base **base, const uint8_t *in, size_t len, const glyd_base *below,
-                                   const glyd_limits *limits, const glyd_allocator *allocator, glyd_error *error) {
+glyd_status glyd_frame_base_create(glyd_base **base, const uint8_t *in, size_t len, int is_mapped,
+                                   const glyd_base *below, const glyd_limits *limits, const glyd_allocator *allocator,
+                                   glyd_error *error) {
   *base = NULL;
   const unsigned depth = below ? below->depth + 1 : 1;
-  if (!glyd_alloc_valid(allocator) || depth > GLYD_FRAME_BASE_DEPTH_MAX)
+  if (!glyd_alloc_valid(allocator) || (is_mapped & ~1) || depth > GLYD_FRAME_BASE_DEPTH_MAX)
     return glyd_frame_fail(error, GLYD_E_PARAMETER, 0, GLYD_FRAME_BASE_DEPTH_MAX, depth);
   frames *const f = glyd_alloc_get(allocator, sizeof *f);
   if (!f) return glyd_frame_fail(error, GLYD_E_MEMORY, 0, sizeof *f, 0);
-  *f = (frames){.in = in, .below = below};
+  *f = (frames){.in = in, .source = {.data = in, .size = len, .is_mapped = is_mapped}, .below = below};
   if (allocator) f->allocator = *allocator;
   f->cpu = glyd_cpu_select(limits ? limits->cpu : GLYD_CPU_CHOICE_BEST);
   glyd_progress resolved;

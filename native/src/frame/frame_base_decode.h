@@ -15,7 +15,8 @@
 #define GLYD_FRAME_BASE_DEPTH_MAX 16u /* bases that one is read through: readers call each other */
 
 /* As glyd_base_create_frames of base.h. */
-glyd_status glyd_frame_base_create(glyd_base **base, const uint8_t *in, size_t len, const glyd_base *below,
-                                   const glyd_limits *limits, const glyd_allocator *allocator, glyd_error *error);
+glyd_status glyd_frame_base_create(glyd_base **base, const uint8_t *in, size_t len, int is_mapped,
+                                   const glyd_base *below, const glyd_limits *limits, const glyd_allocator *allocator,
+                                   glyd_error *error);
 
 #endif

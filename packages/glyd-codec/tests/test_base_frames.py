@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import itertools
 import random
@@ -15,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import glyd
+import glyd_codec._base
 
 RNG = random.Random(11)
 NOISE = RNG.randbytes(600_000)
@@ -147,6 +149,26 @@ def test_it_is_for_reading_alone():
     with pytest.raises(glyd.ParameterError):
         glyd.compress(LINES, base=base)
     assert glyd.decompress(glyd.compress(b"alone"), base=base) == b"alone"
+
+
+def test_memory_of_garbage_in_a_cycle():
+    """The collector clears views before what lends their memory: this ended the process."""
+
+    class Node:
+        pass
+
+    data = glyd.compress(LINES)
+    gc.collect()
+    before = len(glyd_codec._base._held)
+    for _ in range(10):
+        node = Node()
+        node.itself = node
+        node.base = glyd.Base(memoryview(bytearray(LINES))[10:5000].toreadonly())
+        node.frames = glyd.Base.from_frames(memoryview(data)[:])
+        node.above = glyd.Base.from_frames(memoryview(glyd.compress(LINES, base=LINES))[:], base=node.frames)
+        del node
+        gc.collect()
+    assert len(glyd_codec._base._held) == before
 
 
 def test_there_is_an_end_to_depth():

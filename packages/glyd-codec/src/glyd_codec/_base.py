@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import builtins
+import itertools
 import mmap
 import os
 import threading
@@ -78,10 +79,7 @@ class Base:
         if status != lib.GLYD_OK:
             raise status_error(status)
 
-        def free(native: Any, memory: Any = memory) -> None:  # noqa: ARG001 - keeps the memory as long as the handle
-            lib.glyd_base_free(native)
-
-        self._native: Any = ffi.gc(holder[0], free)
+        self._native: Any = _owned(holder[0], memory)
         number = ffi.new("uint8_t[16]")
         lib.glyd_base_get_id(self._native, number)
         self._id = to_bytes(number, 16)
@@ -127,21 +125,20 @@ class Base:
         Segments that were used last are kept, up to 128 MiB of each base. Reads that jump so much
         that the whole would have been decoded eight times raise LimitError: decode it then.
         """
-        memory, _ = _load(frames)
+        memory, is_mapped = _load(frames)
         below = native_base(base)
         holder = ffi.new("glyd_base **")
         error = ffi.new("glyd_error *")
-        status = lib.glyd_base_create_frames(holder, memory, len(memory), below, native_limits(limits), ffi.NULL, error)
+        status = lib.glyd_base_create_frames(
+            holder, memory, len(memory), is_mapped, below, native_limits(limits), ffi.NULL, error
+        )
         if status != lib.GLYD_OK:
             raise status_error(status, error)
-
-        def free(native: Any, held: Any = (memory, below)) -> None:  # noqa: ARG001 - keeps both as long as the handle
-            lib.glyd_base_free(native)
 
         self = cls.__new__(cls)
         self._lock = threading.Lock()
         self._is_indexed = False
-        self._native = ffi.gc(holder[0], free)
+        self._native = _owned(holder[0], memory, below)
         self._nbytes = int(lib.glyd_base_size(self._native))
         self._id = bytes(16)
         self._sizes, self._memory = [], None
@@ -180,8 +177,6 @@ class Base:
         -----
         Copies and hashes every order of every choice of the sources.
         """
-        import itertools  # noqa: PLC0415 - after a failure only
-
         with self._lock:
             memory = self._memory
         if memory is None:
@@ -236,6 +231,27 @@ class Base:
                     raise status_error(status)
                 self._is_indexed = True
             return self._native
+
+
+_held: dict[int, Any] = {}
+_numbers = itertools.count()
+
+
+def _owned(native: Any, *held: Any) -> Any:
+    """Return a ``glyd_base *`` that is freed with the last use of it, until when what it refers to is held.
+
+    It is held from here, not from the handle: a memoryview that only garbage in a cycle refers to
+    is cleared by the collector while its memory is still lent out, and CPython crashes when it
+    comes back (3.11: ``_memory_release`` after ``tp_clear``).
+    """
+    number = next(_numbers)
+    _held[number] = held
+
+    def free(native: Any, number: int = number, all_held: dict[int, Any] = _held) -> None:
+        lib.glyd_base_free(native)
+        all_held.pop(number, None)
+
+    return ffi.gc(native, free)
 
 
 def native_base(base: BaseLike | None, *, for_writing: bool = False) -> Any:

@@ -127,7 +127,8 @@ glyd_status glyd_decompress_base(void *out, size_t cap, const void *in, size_t l
                                  glyd_error *error);
 
 uint64_t glyd_base_size(const glyd_base *base);
-glyd_status glyd_base_create_frames(glyd_base **base, const void *in, size_t len, const glyd_base *below,
+glyd_status glyd_base_create_frames(glyd_base **base, const void *in, size_t len, int is_mapped,
+                                    const glyd_base *below,
                                     const glyd_limits *limits, const glyd_allocator *allocator, glyd_error *error);
 glyd_status glyd_base_create(glyd_base **base, const void *data, uint64_t size, int is_mapped,
                              const glyd_allocator *allocator);
