@@ -139,16 +139,6 @@ class Glyd(Tool):
         return sum(size_of(self.store / name) for name in ("journal", "streams"))
 
 
-ALL = """
-import sys, pathlib
-from glyd_store import Store
-verb, where, *paths = sys.argv[1:]
-store = Store(where, level="max", threads=1)
-for i, path in enumerate(paths):
-    store.put("v", pathlib.Path(path)) if verb == "put" else store.get_into(i + 1, pathlib.Path(path))
-"""
-
-
 class GlydHigh(Glyd):
     level = "high"
 
@@ -158,17 +148,36 @@ class GlydUltra(Glyd):
 
 
 class GlydOnce(Glyd):
-    """All versions by one process, as a program does that uses the library."""
+    """All versions by one command, each under a name of its own; got back by one restore."""
 
     def put_all(self, versions):
-        run(sys.executable, "-c", ALL, "put", str(self.store), *map(str, versions))
+        run(GLYD, str(self.store), "put", *map(str, versions), "--level", self.level, "-T", "1", "-q")
 
     def get_all(self, outs):
-        run(sys.executable, "-c", ALL, "get", str(self.store), *map(str, outs))
+        folder = outs[0].parent / "restored"
+        run(GLYD, str(self.store), "restore", str(folder), "-T", "1", "-q")
+        found = sorted(f for f in folder.rglob("*") if f.is_file())
+        for path, out in zip(found, outs, strict=True):
+            path.rename(out)
+
+
+class GlydCompacted(GlydOnce):
+    """The same, with what is stored written again at a higher level before it is got."""
+
+    again = "high"
+
+    def compact(self):
+        start = cpu()
+        run(GLYD, str(self.store), "compact", "--level", self.again, "-T", "1", "-q")
+        return cpu() - start
+
+
+class GlydCompactedUltra(GlydCompacted):
+    again = "ultra"
 
 
 TOOLS = {"zstd -3 alone": ZstdAlone, "zstd -3 patch chain": Zstd, "zstd -19 patch chain": Zstd19,
-         "xdelta3 -9 lzma chain": Xdelta, "borg zstd 9": Borg, "restic max": Restic, "glyd-store max": Glyd, "glyd-store high": GlydHigh, "glyd-store ultra": GlydUltra, "glyd-store max, one process": GlydOnce}  # fmt: skip
+         "xdelta3 -9 lzma chain": Xdelta, "borg zstd 9": Borg, "restic max": Restic, "glyd-store max": Glyd, "glyd-store high": GlydHigh, "glyd-store ultra": GlydUltra, "glyd-store max, one command": GlydOnce, "glyd-store max, compact --level high": GlydCompacted, "glyd-store max, compact --level ultra": GlydCompactedUltra}  # fmt: skip
 
 
 def measure(name, versions, folder):
@@ -177,13 +186,14 @@ def measure(name, versions, folder):
     start = cpu()
     tool.put_all(versions)
     put = cpu() - start
+    compact = tool.compact() if isinstance(tool, GlydCompacted) else None
     outs = [folder / f"out{i}" for i in range(len(versions))]
     start = cpu()
     tool.get_all(outs)
     get = cpu() - start
     for out, path in zip(outs, versions, strict=True):
         assert same(out, path), (name, path)
-    return {"bytes": tool.stored(), "put_s": put, "get_s": get}
+    return {"bytes": tool.stored(), "put_s": put, "get_s": get, "compact_s": compact}
 
 
 def same(one, other):
@@ -209,7 +219,8 @@ def main():
                 found = measure(name, versions, Path(folder))
             results.setdefault(series.name, {"total": total})[name] = found
             rates = f"{total / found['put_s'] / 1e6:.0f} | {total / found['get_s'] / 1e6:.0f}"
-            print(f"| {name} | {found['bytes']:,} | {rates} |", flush=True)
+            more = f"; compact {found['compact_s']:.1f} s" if found["compact_s"] else ""
+            print(f"| {name}{more} | {found['bytes']:,} | {rates} |", flush=True)
         if options.json:
             options.json.write_text(json.dumps(results, indent=1))
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 IN_MEMORY_NBYTES = 64 << 20
 """Contents up to this are held in memory as a whole; larger ones go through it piece by piece."""
 
+BASE_IN_MEMORY_NBYTES = 256 << 20
+"""Bases up to this are decoded into memory; larger ones into a temporary file, which takes longer."""
+
 CACHE_NBYTES = 128 << 20
 N_CACHED = 3
 """What of a family is based on, and was put or read lately, is rarely more."""

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import glyd
-from glyd_store._cache import IN_MEMORY_NBYTES
+from glyd_store._cache import BASE_IN_MEMORY_NBYTES, IN_MEMORY_NBYTES
 from glyd_store._entry import Content, Place, entry_key, stream_key
 from glyd_store._errors import IntegrityError
 from glyd_store._frames import copy_content, verify
@@ -212,7 +212,7 @@ def _decode_chain(core: Core, chain: list[Row], stack: ExitStack, threads: int) 
 def _decode_base(
     core: Core, file: BinaryIO, row: Row, below: glyd.Base | None, stack: ExitStack, threads: int
 ) -> glyd.Base:
-    if row.size <= IN_MEMORY_NBYTES:
+    if row.size <= BASE_IN_MEMORY_NBYTES:
         memory = core.memory.lend(row.size)
         n = glyd.decompress_into(file.read(), memory, base=below, threads=threads)
         base = glyd.Base(memory[:n].toreadonly())
