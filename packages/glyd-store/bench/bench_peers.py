@@ -17,6 +17,7 @@ import json
 import os
 import resource
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -186,7 +187,7 @@ def measure(name, versions, folder):
     start = cpu()
     tool.put_all(versions)
     put = cpu() - start
-    compact = tool.compact() if isinstance(tool, GlydCompacted) else None
+    compact = tool.compact() if isinstance(tool, GlydCompacted) else 0.0
     outs = [folder / f"out{i}" for i in range(len(versions))]
     start = cpu()
     tool.get_all(outs)
@@ -205,6 +206,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("series", nargs="+", type=Path)
     parser.add_argument("--tools", default="|".join(TOOLS))
+    parser.add_argument("--rounds", type=int, default=1, help="of all tools, one after the other; medians are printed")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--temporary", type=Path)
     options = parser.parse_args()
@@ -214,9 +216,13 @@ def main():
         total = sum(p.stat().st_size for p in versions)
         print(f"\n{series.name}: {len(versions)} versions, {total / 1e6:.1f} MB\n")
         print("| tool | bytes | put MB/s | get MB/s |\n| --- | ---: | ---: | ---: |")
-        for name in options.tools.split("|"):
-            with tempfile.TemporaryDirectory(dir=options.temporary) as folder:
-                found = measure(name, versions, Path(folder))
+        rounds = {name: [] for name in options.tools.split("|")}
+        for _ in range(options.rounds):
+            for name, found in rounds.items():
+                with tempfile.TemporaryDirectory(dir=options.temporary) as folder:
+                    found.append(measure(name, versions, Path(folder)))
+        for name, all_found in rounds.items():
+            found = {key: statistics.median(f[key] for f in all_found) for key in all_found[0]}
             results.setdefault(series.name, {"total": total})[name] = found
             rates = f"{total / found['put_s'] / 1e6:.0f} | {total / found['get_s'] / 1e6:.0f}"
             more = f"; compact {found['compact_s']:.1f} s" if found["compact_s"] else ""

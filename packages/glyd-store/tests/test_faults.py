@@ -16,7 +16,7 @@ import tempfile
 
 import pytest
 
-from glyd_store import Store, _packing, _put
+from glyd_store import Store, _packing, _put, _recode
 from glyd_store._index import Index
 
 sys.path.insert(0, os.path.dirname(__file__))
@@ -167,6 +167,7 @@ def small_limits():
     patch = pytest.MonkeyPatch()
     patch.setattr(_put, "SMALL_NBYTES", 2000)
     patch.setattr(_packing, "N_WAITING", 6)
+    patch.setattr(_recode, "WORTH_NBYTES", 0)
     apply = Index.apply
 
     def counted(self, entries):

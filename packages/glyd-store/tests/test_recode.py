@@ -9,13 +9,14 @@ import random
 import pytest
 
 import glyd
-from glyd_store import Store
+from glyd_store import Store, _recode
 
 LINES = b"".join(b"%d is the square of %d, and %d its cube\n" % (i * i, i, i**3) for i in range(20_000))
 
 
 @pytest.mark.parametrize("where", ["folder", "memory"])
-def test_compact_writes_streams_again_at_a_higher_level(where, tmp_path):
+def test_compact_writes_streams_again_at_a_higher_level(where, tmp_path, monkeypatch):
+    monkeypatch.setattr(_recode, "WORTH_NBYTES", 0)
     store = Store(tmp_path / "s" if where == "folder" else "memory:", level="fast")
     versions = [LINES, LINES[:400_000] + b"edit" + LINES[400_000:], random.Random(1).randbytes(300_000)]
     ids = [store.put("v", data).id for data in versions]
@@ -36,3 +37,12 @@ def test_compact_writes_streams_again_at_a_higher_level(where, tmp_path):
     assert store.get(small) == LINES[:2000]
     with pytest.raises(glyd.ParameterError):
         store.compact(level="best")
+
+
+def test_small_streams_stay(tmp_path):
+    with Store(tmp_path / "s", level="fast") as store:
+        store.put("v", LINES)
+        assert store.put("v", LINES[:300_000] + b"edit" + LINES[300_000:]).stored_nbytes < _recode.WORTH_NBYTES
+        before = store.info("v")
+        store.compact(level="ultra")
+        assert store.info("v") == before

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from glyd_store._removal import CompactReport
 
 _HEADER_NBYTES = 4096
+WORTH_NBYTES = 64 << 10
+"""Streams below this stay: the entry that moves them would take about what they can save."""
+
 _MORE = 1.001
 """What may take so much more is taken all the same: it would be tried again each time."""
 
@@ -57,7 +60,8 @@ def recode(
                 now = glyd.get_frame_info(file.read(_HEADER_NBYTES)).level
             # level cold has no base
             most = wanted if base is None else min(wanted, glyd.LEVELS.index("ultra"))
-            if now is None or glyd.LEVELS.index(now) >= most:
+            nbytes = core.index.value("SELECT nbytes FROM stream WHERE id = ?", row.stream)
+            if nbytes < WORTH_NBYTES or now is None or glyd.LEVELS.index(now) >= most:
                 continue
             saved = _write_again(core, row, base, writer, limit=_MORE)
             if saved is not None:
