@@ -8,7 +8,9 @@ A series is a folder with one file a version, in order of names. Every tool runs
 process on one core (taskset where there is one), and stores and restores all versions:
 zstd and xdelta3 as a chain, each version against the one before, which is there already
 when the next one is restored. Seconds are those of the CPU, user and system, of the
-process and its children: wall time on a busy machine says more about the others.
+process and its children: wall time on a busy machine says more about the others. The least of
+several rounds counts: a virtual machine that touches memory for the first time pays for it with
+more seconds than all of the work takes, whichever tool it happens to be.
 """
 
 import argparse
@@ -17,7 +19,6 @@ import json
 import os
 import resource
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -206,7 +207,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("series", nargs="+", type=Path)
     parser.add_argument("--tools", default="|".join(TOOLS))
-    parser.add_argument("--rounds", type=int, default=1, help="of all tools, one after the other; medians are printed")
+    parser.add_argument("--rounds", type=int, default=1, help="of all tools, by turns; the least seconds count")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--temporary", type=Path)
     options = parser.parse_args()
@@ -222,7 +223,7 @@ def main():
                 with tempfile.TemporaryDirectory(dir=options.temporary) as folder:
                     found.append(measure(name, versions, Path(folder)))
         for name, all_found in rounds.items():
-            found = {key: statistics.median(f[key] for f in all_found) for key in all_found[0]}
+            found = {key: min(f[key] for f in all_found) for key in all_found[0]}
             results.setdefault(series.name, {"total": total})[name] = found
             rates = f"{total / found['put_s'] / 1e6:.0f} | {total / found['get_s'] / 1e6:.0f}"
             more = f"; compact {found['compact_s']:.1f} s" if found["compact_s"] else ""
