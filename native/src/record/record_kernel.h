@@ -43,6 +43,9 @@ static GLYD_NOINLINE int expand(glyd_record_residuals *r, uint32_t from, uint32_
                                 int32_t *restrict out) {
   const uint8_t *restrict low = r->plane[0] + from;
   uint8_t largest = 0;
+  /* four lines of each of many planes: too few in a row for the processor to see the next batch coming */
+  for (int k = 0; k <= wide; k++)
+    for (uint32_t i = 0; i < BATCH; i += 64) __builtin_prefetch(r->plane[k] + from + n + i);
   if (wide > 1) {
     const uint8_t *restrict high = r->plane[1] + from, *restrict third = r->plane[2] + from;
     for (uint32_t i = 0; i < n; i++)
@@ -214,12 +217,15 @@ static GLYD_NOINLINE int values(glyd_record_field *f, uint32_t from, uint32_t n,
   }
   case GLYD_PRED_RANK: {
     const int32_t *const key = keys_of(f, n, key_buffer);
+    const uint32_t *const starts = f->starts;
+    const uint16_t *const pairs = f->pairs;
+    const uint32_t n_pairs = f->n_pairs;
     uint32_t bad = 0;
     for (uint32_t i = 0; i < n; i++) {
-      uint32_t x = f->starts[key[i]] + (uint32_t)res[i];
-      bad |= x >= f->n_pairs;
-      x = x >= f->n_pairs ? 0 : x;
-      out[i] = f->pairs[x];
+      uint32_t x = starts[key[i]] + (uint32_t)res[i];
+      bad |= x >= n_pairs;
+      x = x >= n_pairs ? 0 : x;
+      out[i] = pairs[x];
     }
     if (bad) return 0;
     break;
