@@ -18,7 +18,7 @@
 #define WIDE 64u
 #define SUMS_MAX 48u /* columns up to which sums are tried */
 #define PAIR_BITS 14u
-#define WORK 40u /* sampled rows times columns squared, for each 100 bytes of the segment */
+#define WORK 150u /* sampled rows times columns squared, for each 100 bytes of the segment */
 #define LEAST_ROWS 1024u
 #define SMALL_SHARE 512u /* of the cost of all columns: what costs less is left as it is */
 #define SMALL_SHARE_PAIRS 64u
