@@ -218,10 +218,11 @@ def main():
         print(f"\n{series.name}: {len(versions)} versions, {total / 1e6:.1f} MB\n")
         print("| tool | bytes | put MB/s | get MB/s |\n| --- | ---: | ---: | ---: |")
         rounds = {name: [] for name in options.tools.split("|")}
-        for _ in range(options.rounds):
-            for name, found in rounds.items():
+        names = list(rounds)
+        for i in range(options.rounds):
+            for name in names[i % len(names) :] + names[: i % len(names)]:  # each has been at each place
                 with tempfile.TemporaryDirectory(dir=options.temporary) as folder:
-                    found.append(measure(name, versions, Path(folder)))
+                    rounds[name].append(measure(name, versions, Path(folder)))
         for name, all_found in rounds.items():
             found = {key: min(f[key] for f in all_found) for key in all_found[0]}
             results.setdefault(series.name, {"total": total})[name] = found
