@@ -61,10 +61,10 @@ static glyd_status beats_lz(const glyd_plan *plan, void *workspace, const uint8_
 
 /* The smaller of a record and an LZ segment; *size 0: it is not a record. */
 static glyd_status encode_record(const glyd_plan *plan, void *workspace, const uint8_t *in, size_t len,
-                                 uint8_t *payload, int *kind, size_t *size) {
+                                 uint8_t *payload, size_t cap, int *kind, size_t *size) {
   uint8_t *const own =
       (uint8_t *)workspace + glyd_segment_encode_workspace(plan) - glyd_segment_record_encode_workspace(&plan->lz);
-  if (!glyd_segment_record_encode(&plan->lz, workspace, own, in, len, payload, len - 1, size)) {
+  if (!glyd_segment_record_encode(&plan->lz, workspace, own, in, len, payload, cap, size)) {
     *size = 0;
     return GLYD_OK;
   }
@@ -125,6 +125,24 @@ static glyd_status encode_weights(const glyd_plan *plan, void *workspace, uint64
   return GLYD_OK;
 }
 
+#define WORTH_RECORDS(len) ((len) / 64) /* fewer bytes of a base segment, and a record is hardly smaller */
+
+/* A record segment instead of the base segment in payload, if it is smaller: rows in another order have little in
+ * common with the base. */
+static glyd_status or_record(const glyd_plan *plan, void *workspace, const uint8_t *in, size_t len, uint8_t *payload,
+                             int *kind, size_t *size) {
+  if (*size <= WORTH_RECORDS(len) || *size > len / 2) return GLYD_OK;
+  int other;
+  size_t record_size;
+  uint8_t *const record = payload + *size;
+  const glyd_status status = encode_record(plan, workspace, in, len, record, *size - 1, &other, &record_size);
+  if (status || record_size == 0) return status;
+  memmove(payload, record, record_size);
+  *kind = other;
+  *size = record_size;
+  return GLYD_OK;
+}
+
 /* The payload of any kind but an opened one. pass (NULL: no check) has been begun for the content and may be
  * advanced. */
 static glyd_status encode_closed(const glyd_plan *plan, void *workspace, uint64_t at, const uint8_t *in, size_t len,
@@ -166,7 +184,7 @@ static glyd_status encode_closed(const glyd_plan *plan, void *workspace, uint64_
     if (status == GLYD_OK && *size > 0) {
       *kind = GLYD_KIND_BASE;
       if (is_beside) memmove(payload, out, *size);
-      return GLYD_OK;
+      return plan->records ? or_record(plan, workspace, in, len, payload, kind, size) : GLYD_OK;
     }
     if (is_beside) {
       *size = weights_size;
@@ -179,7 +197,7 @@ static glyd_status encode_closed(const glyd_plan *plan, void *workspace, uint64_
     return encode_weights(plan, workspace, at, in, len, payload, size, &n_differences);
   }
   if (plan->records) {
-    const glyd_status status = encode_record(plan, workspace, in, len, payload, kind, size);
+    const glyd_status status = encode_record(plan, workspace, in, len, payload, len - 1, kind, size);
     if (status || *size > 0) return status;
   }
   glyd_status status;

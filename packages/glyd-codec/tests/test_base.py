@@ -115,6 +115,23 @@ def test_the_order_of_several_bases_is_found():
         glyd.Base.from_frames(glyd.compress(LINES)).find_order(name)
 
 
+def test_records_against_a_base_take_the_smaller():
+    """Rows in another order have little in common with the base: columns are less than copies."""
+    rng = random.Random(14)
+    rows = [b"%d,2024-05-%02d,%s,%d.%02d\n" % (70_000 + 3 * i, i % 28 + 1, rng.choice((b"open", b"paid", b"sent")),
+            rng.randrange(900), rng.randrange(100)) for i in range(20_000)]  # fmt: skip
+    old = b"id,day,state,sum\n" + b"".join(rows)
+    rng.shuffle(rows)
+    new = b"id,day,state,sum\n" + b"".join(rows)
+    copies, columns = len(glyd.compress(new, base=old)), len(glyd.compress(new, records=True))
+    frame = glyd.compress(new, base=old, records=True)
+    assert glyd.decompress(frame, base=old) == new
+    assert len(frame) <= min(copies, columns) + 40
+    assert columns < copies
+    changed = old[:100_000] + b"1,2,3,4\n" + old[100_000:]
+    assert len(glyd.compress(changed, base=old, records=True)) < 300
+
+
 def archive(files, folder, mtime, form):
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=form) as made:
