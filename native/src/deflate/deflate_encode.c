@@ -112,6 +112,7 @@ static void choose_settings(glyd_deflate_writer *w, const uint8_t *in, uint8_t *
     at = (uint32_t)w->inflate.at;
     if (at == size || glyd_inflate_block(&w->inflate, &w->block, w->tokens) != GLYD_INFLATE_OK) return;
     n = w->block.type == GLYD_DEFLATE_STORED ? 0 : w->block.n_tokens;
+    matches = far = 0;
     for (uint32_t i = 0; i < n; i++) {
       matches += w->tokens[i] >= 256;
       far += w->tokens[i] >= 256 && (w->tokens[i] & 0xFFFF) != 1;
@@ -121,14 +122,21 @@ static void choose_settings(glyd_deflate_writer *w, const uint8_t *in, uint8_t *
   const int is_whole = (uint32_t)w->inflate.at == size;
   if (n > TRIAL_TOKENS) n = TRIAL_TOKENS;
   if (n == 0) return;
-  glyd_deflate_settings s = *best;
-  uint32_t least = try_settings(w, best, &s, content, size, at, n, UINT32_MAX);
   /* What the size of the block says. */
-  s = (glyd_deflate_settings){6, 0, 8, (uint8_t)window_log, 0};
+  glyd_deflate_settings s = {6, 0, 8, (uint8_t)window_log, 0};
   if (block_tokens > glyd_deflate_model_block_tokens(&s)) s.memory = 9;
-  if (!is_whole)
-    for (uint8_t memory = 1; memory <= 9; memory++)
-      if (block_tokens + 1 == 1u << (memory + 6)) s.memory = memory;
+  int is_sized = 0;
+  for (uint8_t memory = 1; memory <= 9 && !is_whole; memory++)
+    if (block_tokens + 1 == 1u << (memory + 6)) {
+      s.memory = memory;
+      is_sized = 1;
+    }
+  if (is_sized && s.memory < 9) {
+    best->memory = s.memory;
+    best->is_gzip = 0;
+  }
+  const glyd_deflate_settings last = *best;
+  uint32_t least = try_settings(w, best, &last, content, size, at, n, UINT32_MAX);
   glyd_deflate_settings gzip = {6, 0, 8, (uint8_t)window_log, 1};
   if (block_tokens > 16383 && block_fits(&gzip, &w->block, w->tokens, left)) {
     gzip.level = w->last.level;
@@ -154,9 +162,9 @@ static void choose_settings(glyd_deflate_writer *w, const uint8_t *in, uint8_t *
       s.level = level;
       least = try_settings(w, best, &s, content, size, at, n, least);
     }
-  /* With few matches and few errors any memory does; with others another may do better. */
+  /* With few errors any memory does; with many, and blocks of no size of zlib's, another may do better. */
   s = *best;
-  for (uint8_t memory = 9; memory > 0 && least > n / 64; memory--) {
+  for (uint8_t memory = 9; memory > 0 && least > n / 64 && !is_sized; memory--) {
     if (memory == best->memory) continue;
     s.memory = memory;
     least = try_settings(w, best, &s, content, size, at, n, least);
