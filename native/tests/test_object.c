@@ -220,6 +220,52 @@ static uint8_t *load(const char *name, size_t *size) {
   return data;
 }
 
+/* Steps that cannot be, in a dictionary whose id is right. */
+static void test_wrong_steps(void) {
+  size_t len;
+  static const struct {
+    size_t at;
+    int to;
+    glyd_status status;
+  } cases[] = {
+      {4, 1, GLYD_E_CORRUPT},                        /* version 1 has no steps */
+      {4, 3, GLYD_E_VERSION},   {155, 200, GLYD_OK}, /* many literals are no fault */
+      {156, 3, GLYD_E_CORRUPT},                      /* too short a match */
+      {156, 0, GLYD_OK},                             /* open */
+      {157, 4, GLYD_E_CORRUPT},                      /* an offset there is not */
+      {7, 255, GLYD_OK},                             /* hint for writers */
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    TEST_AT("case %zu", i);
+    uint8_t *const bytes = load("dictionary-3.bin", &len);
+    CHECK(bytes[6] > 0);
+    bytes[cases[i].at] = (uint8_t)cases[i].to;
+    uint32_t id = (uint32_t)glyd_checksum(bytes, len - 4);
+    memcpy(bytes + len - 4, &id, 4);
+    glyd_dictionary *d = NULL;
+    CHECK_EQ(glyd_dictionary_create(&d, bytes, len, NULL), cases[i].status);
+    if (d) { /* it works, whatever it says */
+      glyd_object_encoder *e = NULL;
+      uint8_t content[3000];
+      uint64_t state = i;
+      CHECK_EQ(glyd_dictionary_index(d), GLYD_OK);
+      CHECK_EQ(glyd_object_encoder_create(&e, d, 4, NULL), GLYD_OK);
+      round_trip(e, d, content, make_document(content, sizeof content, &state));
+      glyd_object_encoder_free(e);
+    }
+    glyd_dictionary_free(d);
+    /* The table of steps is the last one: a code for what is no step, an escape that is one. */
+    const uint32_t content_size = (uint32_t)(bytes[8] | bytes[9] << 8 | bytes[10] << 16);
+    uint8_t *const table = bytes + len - 4 - content_size - 129;
+    CHECK(table[0] >= bytes[6]);
+    table[0] = 0;
+    id = (uint32_t)glyd_checksum(bytes, len - 4);
+    memcpy(bytes + len - 4, &id, 4);
+    CHECK(glyd_dictionary_create(&d, bytes, len, NULL) != GLYD_OK);
+    free(bytes);
+  }
+}
+
 static void test_golden(void) {
   size_t size;
   char *const manifest = (char *)load("manifest.txt", &size);
@@ -263,5 +309,6 @@ int main(void) {
   test_odd_samples();
   test_refusals();
   test_broken_dictionaries();
+  test_wrong_steps();
   return test_end();
 }
