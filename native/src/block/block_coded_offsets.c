@@ -12,7 +12,7 @@
 /* Of the class of distances from 2^(c-1) + 1 to 2^c on either side of a slot, the least. */
 #define NEAR1(slot, c, distance)                                                                      \
   ((uint64_t)(((slot) << GLYD_CODED_NEAR_SHIFT) + GLYD_CODED_NEAR_MOST + (uint32_t)(distance)) << 8 | \
-   GLYD_CODED_NEAR_BITS(c))
+   (uint64_t)GLYD_CODED_NEAR_BITS(c))
 #define ABOVE1(slot, c) NEAR1(slot, c, (c) == 0 ? 1 : (1 << (c) >> 1) + 1)
 #define BELOW1(slot, c) NEAR1(slot, c, -(1 << (c)))
 #define NEAR9(one, slot)                                                                                          \
