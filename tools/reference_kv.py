@@ -10,11 +10,9 @@ Tiles are read by reference_weights.py, as the specification refers to that of w
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Final
 
-from reference_bytes import FormatError
-from reference_weights import ESCAPES_MAX, read_tiered, refuse
+from reference_weights import ESCAPES_MAX, decode_file, read_tiered, refuse
 
 MAGIC: Final = bytes.fromhex("9D4B")
 TOKENS: Final = 128
@@ -101,18 +99,5 @@ def decode(data: bytes) -> bytes:
     return b"".join(values[c, t].to_bytes(2, "little") for t in range(TOKENS) for c in range(channels))
 
 
-def main() -> int:
-    """Decode a file to standard output."""
-    if len(sys.argv) != 2:
-        sys.stderr.write(f"usage: {sys.argv[0]} PAGE > VALUES\n")
-        return 2
-    try:
-        sys.stdout.buffer.write(decode(Path(sys.argv[1]).read_bytes()))
-    except FormatError as error:
-        sys.stderr.write(f"{sys.argv[1]}: {error}\n")
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(decode_file(decode, "PAGE > VALUES"))

@@ -11,6 +11,7 @@ refuses whatever breaks a *must* that a reader can see. Tests hold the two again
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
@@ -261,13 +262,13 @@ def decode(data: bytes) -> bytes:
     return bytes(out)
 
 
-def main() -> int:
-    """Decode a file to standard output."""
+def decode_file(decoder: Callable[[bytes], bytes], names: str) -> int:
+    """Decode the file that the command line names to standard output."""
     if len(sys.argv) != 2:
-        sys.stderr.write(f"usage: {sys.argv[0]} PACK > WEIGHTS\n")
+        sys.stderr.write(f"usage: {sys.argv[0]} {names}\n")
         return 2
     try:
-        sys.stdout.buffer.write(decode(Path(sys.argv[1]).read_bytes()))
+        sys.stdout.buffer.write(decoder(Path(sys.argv[1]).read_bytes()))
     except FormatError as error:
         sys.stderr.write(f"{sys.argv[1]}: {error}\n")
         return 1
@@ -275,4 +276,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(decode_file(decode, "PACK > WEIGHTS"))

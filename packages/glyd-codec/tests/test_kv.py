@@ -22,6 +22,7 @@ if not (GOLDEN / "manifest.txt").is_file():
 
 sys.path.insert(0, str(ROOT / "tools"))
 reference = importlib.import_module("reference_kv")
+FormatError = importlib.import_module("reference_bytes").FormatError
 sys.path.remove(str(ROOT / "tools"))
 
 ENTRIES = [line.split() for line in (GOLDEN / "manifest.txt").read_text(encoding="utf-8").splitlines()]
@@ -93,7 +94,7 @@ def test_both_readers_refuse_the_same_pages(seed, n):
     cut = bytes(page[: rng.choice((len(page), len(page), rng.randrange(1, len(page))))])
     try:
         expected = reference.decode(cut)
-    except reference.FormatError as error:
+    except FormatError as error:
         with pytest.raises(CLASSES[error.category]):
             glyd.unpack_kv_pages(cut, 16)
         return
