@@ -35,7 +35,7 @@ TOP_LEVEL = {"codec": "glyd,glyd_codec", "cli": "glyd_cli", "gpu": "glyd_gpu,gly
 
 WARNINGS = ("-std=c11", "-O3", "-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Werror")
 FUZZ_RUNS = 1_000_000  # over all targets of one `nox -s fuzz`
-FUZZ_SLOW = {"fuzz_cold": 20}  # sets up models of megabytes for each input: so many times fewer runs
+FUZZ_SLOW = {"fuzz_cold": 20, "fuzz_deflate": 20}  # set up models of megabytes for each input: so many times fewer runs
 
 nox.options.sessions = [
     "lint",
