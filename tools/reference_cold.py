@@ -13,6 +13,7 @@ from reference_cold_tables import (
     M32,
     NEUTRAL,
     ROWS,
+    STEP_SCALE,
     STEPS,
     Place,
     clamp,
@@ -110,7 +111,7 @@ class Model:
         self.last4 = self.last8 = 0
         self.place = Place()
         log = table_log(content)
-        self.final_log = min(log - 6, 16)
+        self.final_log = min(log - 6, 13)
         self.gate = Gate(self.final_log)
         self.tables = [Table(log) for _ in range(CONTEXTS - 1)]
         self.order1: dict[tuple[int, int], list[int]] = {}
@@ -127,8 +128,8 @@ class Model:
         self.mixers: dict[tuple[int, int], list[int]] = {}
         self.finals: dict[int, list[int]] = {}
         squash = curves()[0]
-        self.steps = [squash[LOGIT_MAX + clamp((i - 16) * 178)] for i in range(STEPS)]
-        self.sse: list[dict[int, list[int]]] = [{}, {}]
+        self.steps = [squash[LOGIT_MAX + clamp((i << 16) // STEP_SCALE - LOGIT_MAX)] for i in range(STEPS)]
+        self.stages: dict[int, list[int]] = {}
 
     def contexts(self) -> list[int]:
         """Return the hashes of the contexts of the next byte."""
@@ -203,14 +204,12 @@ class Model:
         final = self.finals.setdefault(is_expected << 8 | bits, [1 << 12] * 4)
         logit = clamp(sum(a * b for a, b in zip(logits, final, strict=True)) >> 14)
         p_final = squash[logit + LOGIT_MAX]
-        place = (logit + LOGIT_MAX + 1) * 368
+        place = (logit + LOGIT_MAX) * STEP_SCALE
         part, step = place >> 4 & 4095, place >> 16
-        shifted = 32 - self.final_log
-        sse = []
-        for s, context in enumerate(((self.last4 & 255) << 8 | bits, (self.last4 & 0xFFFF) << 8 | bits)):
-            sse.append(self.sse[s].setdefault(mix(context) >> shifted, list(self.steps)))
-        chance = 2 * p_final + sum((t[step] * (4096 - part) + t[step + 1] * part) >> 12 for t in sse)
-        bit = get_bit(max(1, min(65535, chance >> 2)))
+        stage_row = (((self.last4 & 0xFFFF) << 8 | bits) * 0x9E3779B1 & M32) >> (32 - self.final_log)
+        stage = self.stages.setdefault(stage_row, list(self.steps))
+        chance = p_final + ((stage[step] * (4096 - part) + stage[step + 1] * part) >> 12) >> 1
+        bit = get_bit(max(1, chance))
 
         target = bit << 16
         for w, value in zip(weights, logits, strict=True):
@@ -230,9 +229,8 @@ class Model:
             elif keys[i - CONTEXTS] is not None:
                 self.maps[keys[i - CONTEXTS]] = (p, low_logit(p))
         reached = 65535 if bit else 0
-        for t in sse:
-            t[step] += (reached - t[step]) * (4096 - part) >> 18
-            t[step + 1] += (reached - t[step + 1]) * part >> 18
+        stage[step] += (reached - stage[step]) * (4096 - part) >> 18
+        stage[step + 1] += (reached - stage[step + 1]) * part >> 18
         self.bits, self.node = bits << 1 | bit, self.node << 1 | bit
         return bit
 
@@ -297,7 +295,7 @@ def decode_cold(payload: Bytes, size: int) -> bytes:
             kind = class_of(length)
             expected = model.data[at] + 256
             row_class = (kind * 4 + misses, 0 if kind < 16 else 1 if kind < 24 else 2)
-            gate = model.gate.ask(model, expected & 255, length, misses) if length >= 100 else 0
+            gate = model.gate.ask(model, expected & 255, length, misses) if length >= 64 else 0
         if gate and get_bit(gate):
             model.advance(expected & 255)
             continue

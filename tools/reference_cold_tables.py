@@ -11,7 +11,8 @@ CONTENT_MAX: Final = 1 << 26
 M32: Final = (1 << 32) - 1
 CONTEXTS: Final = 13
 LOGIT_MAX: Final = 2847
-STEPS: Final = 33
+STEPS: Final = 16
+STEP_SCALE: Final = 172  # of 2^-16 steps a logit
 TEXT, BINARY, ROWS = range(3)
 NEUTRAL: Final = (1 << 19, 0)  # probability of 20 bits, logit
 
@@ -28,7 +29,7 @@ def match_log(content: int) -> int:
 
 def model_memory(content: int) -> int:
     """Return the bytes that the model takes."""
-    return (12 << 20) + (8 << match_log(content)) + (12 << table_log(content))
+    return (2 << 20) + (8 << match_log(content)) + (12 << table_log(content))
 
 
 def mix(h: int) -> int:
@@ -105,9 +106,16 @@ def states() -> tuple[list[list[int]], list[int]]:
     return following, first
 
 
+def line_log(v: int) -> int:
+    """Return the log2 of a number in 2^-23, by straight lines between powers of two."""
+    log = v.bit_length() - 1
+    return (log << 23) + (v << 23 - log) - (1 << 23)
+
+
 def low_logit(p: int) -> int:
     """Return the logit of a probability of 20 bits, as maps hold it."""
-    return clamp(curves()[1][p >> 8 << 4 | 8], 2047)
+    twice = 2 * p + 1
+    return clamp((line_log(twice) - line_log((1 << 21) - twice) >> 11) * 177 >> 12, 2047)
 
 
 def class_of(length: int) -> int:
@@ -122,7 +130,7 @@ def near(stretch: list[int], p: int) -> int:
     """Return the logit of 16 bits: exact near both ends, by 16 and at most 2047 between."""
     if p < 1024 or p >= 65536 - 1024:
         return stretch[p]
-    return clamp(stretch[p >> 4 << 4 | 8], 2047)
+    return clamp(stretch[p >> 4 << 4], 2047)
 
 
 class Place:

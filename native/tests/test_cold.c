@@ -95,7 +95,7 @@ static void check_frames(void) {
   memset(other, 0, n);
   CHECK(glyd_decompress(other, n, out, len, 2, NULL, NULL, &got, NULL) == GLYD_OK);
   CHECK(got == n && memcmp(other, in, n) == 0);
-  glyd_limits limits = {.max_memory = 8 << 20};
+  glyd_limits limits = {.max_memory = 2 << 20};
   glyd_error error;
   CHECK(glyd_decompress(other, n, out, len, 1, &limits, NULL, &got, &error) == GLYD_E_LIMIT_MEMORY);
   /* settings that it does not go with */

@@ -10,23 +10,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bitstream/arith_reader.h"
+#include "bitstream/arith_writer.h"
 #include "cold/cold_memory.h"
 #include "common/mem.h"
 #include "glyd/format.h"
 
-#define GLYD_COLD_HEADER 1u    /* bytes of payload before the code: the profile */
-#define GLYD_COLD_CODE_TAIL 4u /* bytes that end the code */
-#define GLYD_COLD_CONTEXTS 13u /* of a byte, in each profile */
-#define GLYD_COLD_ORDERS 6u    /* the first contexts: orders 1 to 6 */
-#define GLYD_COLD_ENTRIES 16u  /* probabilities that a mixer weighs: of contexts, expected byte (2), a bias */
-#define GLYD_COLD_INPUTS 32u   /* two a probability */
-#define GLYD_COLD_SETS 4u      /* mixers of the first layer */
-#define GLYD_COLD_SSE 2u       /* final stages */
+#define GLYD_COLD_CODE_TAIL GLYD_ARITH_TAIL
+#define GLYD_COLD_HEADER 1u         /* bytes of payload before the code: the profile */
+#define GLYD_COLD_CONTEXTS 13u      /* of a byte, in each profile */
+#define GLYD_COLD_ORDERS 6u         /* the first contexts: orders 1 to 6 */
+#define GLYD_COLD_ENTRIES 16u       /* probabilities that a mixer weighs: of contexts, expected byte (2), a bias */
+#define GLYD_COLD_INPUTS 32u        /* two a probability */
+#define GLYD_COLD_SETS 4u           /* mixers of the first layer */
+#define GLYD_COLD_FINAL_LOG_MAX 13u /* of the rows of the final stage */
 #define GLYD_COLD_STATES 256u
 #define GLYD_COLD_FIELDS 256u /* of a row, that have a place of their own */
 
-#define GLYD_COLD_LOGIT_MAX 2847 /* 256 · ln(65535.5 / 0.5) is 3019; probabilities are 1 to 65535 */
-#define GLYD_COLD_SSE_STEPS 33u
+#define GLYD_COLD_FINAL_SCALE \
+  ((GLYD_COLD_FINAL_STEPS - 1) * 65536u / (2 * GLYD_COLD_LOGIT_MAX + 2)) /* steps · 65536 a logit */
+#define GLYD_COLD_LOGIT_MAX 2847  /* 256 · ln(65535.5 / 0.5) is 3019; probabilities are 1 to 65535 */
+#define GLYD_COLD_FINAL_STEPS 16u /* of a row of the final stage */
 
 /* Profiles: which contexts a segment is coded with. */
 enum { GLYD_COLD_TEXT = 0, GLYD_COLD_BINARY = 1, GLYD_COLD_ROWS = 2, GLYD_COLD_PROFILES = 3 };
@@ -48,10 +52,12 @@ enum {
   GLYD_COLD_MAP_FAILED = GLYD_COLD_MAP_LENGTH + 64 * 4 * 2,
   GLYD_COLD_MAP_EXPECTED = GLYD_COLD_MAP_FAILED + 8 * 2,
   GLYD_COLD_MAP_NONE = GLYD_COLD_MAP_EXPECTED + 2 * 256 * 8,
+  GLYD_COLD_MAP_BIAS = GLYD_COLD_MAP_NONE + 1,
   GLYD_COLD_MAP_END = GLYD_COLD_MAP_NONE + 16
 };
 
 #define GLYD_COLD_NEUTRAL 0x80000000u /* an entry that says nothing */
+#define GLYD_COLD_BIAS (GLYD_COLD_NEUTRAL | 256)
 
 #define GLYD_COLD_GATE_INPUTS 5u
 
@@ -65,7 +71,6 @@ typedef struct glyd_cold_match {
 typedef struct glyd_cold_place {
   uint32_t word, word1, word2; /* hashes of this word (0: none) and the two before */
   uint32_t marks;              /* the last four bytes that belong to no word */
-  uint32_t key;                /* word before the last colon */
   uint32_t line, line_before;  /* positions of their first bytes */
   uint32_t column;
   uint32_t field, field_column, field_hash;
@@ -80,36 +85,18 @@ typedef struct glyd_cold_place {
 struct glyd_cold_kernel;
 
 typedef struct glyd_cold_model {
-  /* of the bit that is being coded: entries of maps (below), and where they are from */
-  uint32_t entries[GLYD_COLD_ENTRIES] __attribute__((aligned(64)));
-  uint32_t learnt[GLYD_COLD_ENTRIES] __attribute__((aligned(64)));
-  uint32_t from[GLYD_COLD_ENTRIES];
-  int32_t logit[GLYD_COLD_SETS] __attribute__((aligned(16)));
-  int32_t p_of[GLYD_COLD_SETS] __attribute__((aligned(16)));
-  int32_t error[GLYD_COLD_SETS] __attribute__((aligned(16)));
   const struct glyd_cold_kernel *kernel;
   const uint8_t *data; /* content; bytes up to pos are known */
-  uint32_t pos;
-  uint32_t bits;  /* a one, then the bits of this byte known so far */
-  uint32_t node;  /* the same within a half of the byte */
-  uint32_t shift; /* of the bit to come: 7 … 0 */
   uint32_t profile;
-  uint32_t learn_shift; /* how slowly maps follow */
-  uint32_t order;       /* how many orders have been seen */
-  uint32_t last4, last8, last12;
-  uint32_t expected;     /* byte expected, + 256; 0: none or it has not come true */
-  uint32_t failed;       /* 1: it is known to be another than the expected one */
-  uint32_t length_class; /* of the match, 0 … 255 */
-  uint32_t grade;        /* the same in three steps */
-  uint8_t *slots[GLYD_COLD_CONTEXTS];
-  uint32_t is_expected; /* 1: the bits so far agree with the expected byte */
-  int16_t *weights[GLYD_COLD_SETS];
-  int32_t *final_weights;
-  uint32_t p_final;
-  uint16_t *sse_at[GLYD_COLD_SSE];
-  uint32_t sse_part;
+  uint8_t *slots[GLYD_COLD_CONTEXTS];             /* of the byte that is being coded */
+  uint32_t hash[16] __attribute__((aligned(64))); /* of the contexts of the byte at pos */
+  uint32_t pos;
+  uint32_t last4, last8;
+  uint32_t expected;                   /* byte expected, + 256; 0: none */
+  uint32_t length_class;               /* of the match, 0 … 255 */
+  uint32_t grade;                      /* the same in three steps */
   uint32_t select_place, select_above; /* rows of the last two mixers, without the bit */
-  uint32_t hash[GLYD_COLD_CONTEXTS];
+  uint32_t is_hashed;                  /* 1: hash[] belongs to pos */
   /* of the gate */
   int32_t gate_x[GLYD_COLD_GATE_INPUTS];
   uint32_t *gate_entry[GLYD_COLD_GATE_INPUTS - 1];
@@ -120,7 +107,6 @@ typedef struct glyd_cold_model {
   uint32_t long_hash;   /* of the last 16 bytes */
   uint32_t *match_line; /* of the short table: from the last five bytes */
   uint32_t *far_line;   /* of the long one */
-  uint32_t is_hashed;   /* 1: hash[] belongs to pos */
   glyd_cold_place place;
   /* tables whose size depends on the content */
   uint32_t table_log, match_log, final_log;
@@ -128,7 +114,7 @@ typedef struct glyd_cold_model {
   uint8_t *order1; /* 256 × 17 slots of 16 states */
   uint8_t *tables; /* (n_contexts - 1) × 2^table_log bytes */
   /* tables that do not change */
-  uint8_t next[2][GLYD_COLD_STATES];
+  uint8_t next[2][GLYD_COLD_STATES] __attribute__((aligned(64)));
   int16_t stretch[4096 + 2], stretch_low[1024], stretch_high[1024];
   uint16_t squash[2 * GLYD_COLD_LOGIT_MAX + 1 + 1]; /* one more: read by words */
   uint16_t rate[1024];
@@ -140,16 +126,15 @@ typedef struct glyd_cold_model {
   uint32_t after1[256], after2[1u << 16]; /* last bytes that came after one and two bytes */
   int16_t mixer[GLYD_COLD_ROW_END * GLYD_COLD_INPUTS] __attribute__((aligned(64)));
   /* the first 2^final_log parts of these are in use */
-  uint32_t gate_map[GLYD_COLD_GATE_INPUTS - 2][1u << 16];
-  uint16_t sse[GLYD_COLD_SSE][(1u << 16) * GLYD_COLD_SSE_STEPS];
+  uint32_t gate_map[GLYD_COLD_GATE_INPUTS - 2][1u << GLYD_COLD_FINAL_LOG_MAX];
+  uint16_t final_stage[(1u << GLYD_COLD_FINAL_LOG_MAX) * GLYD_COLD_FINAL_STEPS] __attribute__((aligned(64)));
 } glyd_cold_model;
 
 /* The hot loops, one form for each kind of CPU; same results. */
 typedef struct glyd_cold_kernel {
-  /* Chance of a one for the next bit, of 65536: 1 … 65535. */
-  uint32_t (*predict)(glyd_cold_model *m);
-  /* Learn the bit that came. */
-  void (*update)(glyd_cold_model *m, uint32_t bit);
+  /* Code all bits of the byte at pos, and learn them. failed: it is not the expected byte. */
+  void (*encode)(glyd_cold_model *m, glyd_arith_writer *writer, uint32_t failed, uint32_t byte);
+  uint32_t (*decode)(glyd_cold_model *m, glyd_arith_reader *reader, uint32_t failed);
   /* Make hashes of the values in hash[1 …], and ask for the lines they name. */
   void (*spread)(glyd_cold_model *m);
 } glyd_cold_kernel;
@@ -165,12 +150,6 @@ glyd_cold_model *glyd_cold_model_begin(unsigned cpu, void *workspace, unsigned p
 /* Before the byte at pos: chance of 65536 that it is the expected one. 0: the
  * byte is coded bit by bit right away. */
 uint32_t glyd_cold_match_gate(glyd_cold_model *m);
-
-/* Before the first bit of a byte. failed: it is not the expected byte. */
-void glyd_cold_model_byte(glyd_cold_model *m, uint32_t failed);
-
-/* Between the two halves of a byte. */
-void glyd_cold_model_half(glyd_cold_model *m);
 
 /* The byte at pos, now in data, is known: on to the next one. */
 void glyd_cold_match_advance(glyd_cold_model *m);
@@ -195,9 +174,17 @@ GLYD_INLINE int32_t glyd_cold_stretch(const glyd_cold_model *m, uint32_t p) {
   return m->stretch[p >> 4];
 }
 
-/* An entry of maps for a probability of 20 bits. */
-GLYD_INLINE uint32_t glyd_cold_entry(const glyd_cold_model *m, uint32_t p) {
-  return p << 12 | ((uint32_t)m->stretch[p >> 8] & 4095);
+/* Log2 of a number below 2^24, in 2^-23, by a straight line between powers of two: the bits of a float. */
+GLYD_INLINE int32_t glyd_cold_log(uint32_t v) {
+  const uint32_t log = glyd_log2_32(v);
+  return (int32_t)((log << 23) + ((v << (23 - log)) - (1u << 23)));
+}
+
+/* An entry of maps for a probability of 20 bits: the same again as 256 · ln(p / (1 - p)), 12 bits. */
+GLYD_INLINE uint32_t glyd_cold_entry(uint32_t p) {
+  const uint32_t twice = 2 * p + 1;
+  const int32_t logit = ((glyd_cold_log(twice) - glyd_cold_log((1u << 21) - twice)) >> 11) * 177 >> 12;
+  return p << 12 | ((uint32_t)(logit > 2047 ? 2047 : logit < -2047 ? -2047 : logit) & 4095);
 }
 
 GLYD_INLINE int32_t glyd_cold_clamp(int32_t x) {

@@ -87,7 +87,6 @@ static void code_advance(glyd_cold_place *p, uint8_t byte) {
 void glyd_cold_context_advance(glyd_cold_model *m, uint8_t byte) {
   glyd_cold_place *const p = &m->place;
   words_advance(p, byte, m->profile == GLYD_COLD_ROWS);
-  if (byte == ':') p->key = p->word1;
   switch (m->profile) {
   case GLYD_COLD_ROWS: rows_advance(m, byte); break;
   case GLYD_COLD_BINARY: code_advance(p, byte); break;

@@ -3,7 +3,6 @@
  */
 #include "cold/cold_decode.h"
 
-#include "bitstream/arith_reader.h"
 #include "cold/cold_common.h"
 
 uint64_t glyd_cold_decode_workspace(uint64_t content) { return glyd_cold_memory(content); }
@@ -17,17 +16,10 @@ glyd_status glyd_cold_decode(unsigned cpu, void *workspace, uint8_t *out, size_t
   glyd_arith_reader_init(&r, in + GLYD_COLD_HEADER, in + in_len);
   for (size_t i = 0; i < out_len; i++) {
     const uint32_t gate = glyd_cold_match_gate(m);
-    if (gate && glyd_arith_reader_get(&r, gate)) {
+    if (gate && glyd_arith_reader_get(&r, gate))
       out[i] = (uint8_t)m->expected;
-    } else {
-      glyd_cold_model_byte(m, gate != 0);
-      for (unsigned shift = 8; shift-- > 0;) {
-        const uint32_t bit = glyd_arith_reader_get(&r, m->kernel->predict(m));
-        m->kernel->update(m, bit);
-        if (shift == 4) glyd_cold_model_half(m);
-      }
-      out[i] = (uint8_t)m->bits;
-    }
+    else
+      out[i] = (uint8_t)m->kernel->decode(m, &r, gate != 0);
     glyd_cold_match_advance(m);
     if (r.is_short) return GLYD_E_CORRUPT;
   }

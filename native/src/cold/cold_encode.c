@@ -3,33 +3,24 @@
  */
 #include "cold/cold_encode.h"
 
-#include "bitstream/arith_writer.h"
 #include "cold/cold_common.h"
 
-#define SAMPLE_SHARE 32u /* each profile is tried on this part of the content */
+#define SAMPLE_SHARE 48u /* each profile is tried on this part of the content */
 #define SAMPLE_MIN ((size_t)16 << 10)
 #define SAMPLE_MAX ((size_t)512 << 10)
 
 static glyd_status encode(unsigned cpu, void *workspace, unsigned profile, const uint8_t *in, size_t len, uint8_t *out,
                           size_t cap, size_t *out_len) {
   if (cap < GLYD_COLD_HEADER + GLYD_COLD_CODE_TAIL) return GLYD_E_BUFFER;
-  glyd_arith_writer w;
-  glyd_arith_writer_init(&w, out, out + cap - GLYD_COLD_CODE_TAIL);
-  glyd_arith_writer_byte(&w, (uint8_t)profile);
   glyd_cold_model *const m = glyd_cold_model_begin(cpu, workspace, profile, in, len);
+  out[0] = (uint8_t)profile;
+  glyd_arith_writer w;
+  glyd_arith_writer_init(&w, out + GLYD_COLD_HEADER, out + cap - GLYD_COLD_CODE_TAIL);
   for (size_t i = 0; i < len; i++) {
     const uint32_t gate = glyd_cold_match_gate(m);
     const uint32_t hit = gate && (m->expected & 255) == in[i];
     if (gate) glyd_arith_writer_put(&w, gate, hit);
-    if (!hit) {
-      glyd_cold_model_byte(m, gate != 0);
-      for (unsigned shift = 8; shift-- > 0;) {
-        const uint32_t bit = in[i] >> shift & 1u;
-        glyd_arith_writer_put(&w, m->kernel->predict(m), bit);
-        m->kernel->update(m, bit);
-        if (shift == 4) glyd_cold_model_half(m);
-      }
-    }
+    if (!hit) m->kernel->encode(m, &w, gate != 0, in[i]);
     glyd_cold_match_advance(m);
     if (w.is_full) return GLYD_E_BUFFER;
   }

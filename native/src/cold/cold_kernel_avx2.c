@@ -11,7 +11,7 @@
 #define GLYD_COLD_AVX2
 #include "cold/cold_kernel.h"
 
-const glyd_cold_kernel glyd_cold_kernel_avx2 = {predict, update, spread};
+const glyd_cold_kernel glyd_cold_kernel_avx2 = {encode, decode, spread};
 #if defined(__clang__)
 #pragma clang attribute pop
 #endif

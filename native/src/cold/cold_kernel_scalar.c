@@ -3,4 +3,4 @@
  */
 #include "cold/cold_kernel.h"
 
-const glyd_cold_kernel glyd_cold_kernel_scalar = {predict, update, spread};
+const glyd_cold_kernel glyd_cold_kernel_scalar = {encode, decode, spread};

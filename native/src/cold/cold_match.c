@@ -11,8 +11,9 @@
 #define VERIFY_MAX 32u   /* a found context is compared so far */
 #define SEARCH_BELOW 16u /* a match that agreed in fewer bytes is given up for a longer one */
 #define LENGTH_MAX 65535u
-#define MISSES_MAX 8u     /* after so many the match is over */
-#define GATE_LENGTH 100u  /* bytes that agreed before the gate is asked */
+#define MISSES_MAX 8u /* after so many the match is over */
+#define GATE_LENGTH 64u
+/* bytes that agreed before the gate is asked */
 #define GATE_P_MIN 65300u /* of 65536: the gate is used from this chance on */
 #define GATE_LIMIT 255u
 
@@ -71,10 +72,10 @@ static uint32_t common_before(const uint8_t *data, uint32_t a, uint32_t b) {
   return n;
 }
 
-static void consider(glyd_cold_model *m, uint32_t at, uint32_t next, uint32_t least) {
+static void consider(const uint8_t *data, glyd_cold_match *match, uint32_t at, uint32_t next, uint32_t least) {
   if (at == 0) return;
-  const uint32_t len = common_before(m->data, at, next);
-  if (len >= least && len > m->match.len) m->match = (glyd_cold_match){at, len, 0};
+  const uint32_t len = common_before(data, at, next);
+  if (len >= least && len > match->len) *match = (glyd_cold_match){at, len, 0};
 }
 
 void glyd_cold_match_advance(glyd_cold_model *m) {
@@ -84,7 +85,6 @@ void glyd_cold_match_advance(glyd_cold_model *m) {
   if (m->gate_p) gate_learn(m, match->at && m->data[match->at] == byte);
   m->after2[m->last4 & 0xFFFF] = m->after2[m->last4 & 0xFFFF] << 8 | byte;
   m->after1[m->last4 & 255] = m->after1[m->last4 & 255] << 8 | byte;
-  m->last12 = m->last12 << 8 | m->last8 >> 24;
   m->last8 = m->last8 << 8 | m->last4 >> 24;
   m->last4 = m->last4 << 8 | byte;
   glyd_cold_context_advance(m, byte);
@@ -104,8 +104,8 @@ void glyd_cold_match_advance(glyd_cold_model *m) {
   uint32_t *const far = &m->far_line[(uint32_t)(byte * 0x9E3779B1u) >> 28];
   uint32_t *const near = &m->match_line[(uint32_t)(byte * 0x9E3779B1u) >> 28];
   if (match->len < SEARCH_BELOW) {
-    consider(m, *far, next, LONG_MIN);
-    consider(m, *near, next, SHORT_MIN);
+    consider(m->data, match, *far, next, LONG_MIN);
+    consider(m->data, match, *near, next, SHORT_MIN);
   }
   *far = *near = next;
   const uint32_t five = glyd_cold_mix(m->last4 * 0x9E3779B1u + (m->last8 & 255));

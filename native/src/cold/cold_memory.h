@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
-#define GLYD_COLD_TABLES 12u                        /* of contexts that are found by hash */
-#define GLYD_COLD_FIXED_MEMORY ((uint64_t)12 << 20) /* whatever does not depend on the content */
+#define GLYD_COLD_TABLES 12u                       /* of contexts that are found by hash */
+#define GLYD_COLD_FIXED_MEMORY ((uint64_t)2 << 20) /* whatever does not depend on the content */
 
 /* Log of the bytes of a table of contexts. */
 static inline uint32_t glyd_cold_table_log(uint64_t content) {
