@@ -117,7 +117,9 @@ static void make_learnt(glyd_cold_model *m) {
   for (unsigned i = 0; i < sizeof m->gate_mixer / sizeof m->gate_mixer[0]; i++) m->gate_mixer[i] = 1 << 14;
   for (unsigned i = 0; i < sizeof m->final_mixer / sizeof m->final_mixer[0]; i++)
     m->final_mixer[i] = (1 << 14) / (int32_t)GLYD_COLD_SETS;
-  for (unsigned i = 0; i < sizeof m->mixer / sizeof m->mixer[0]; i++) m->mixer[i] = i & 1 ? 0 : 2600;
+  int16_t weights[GLYD_COLD_INPUTS];
+  for (unsigned i = 0; i < GLYD_COLD_INPUTS; i++) weights[i] = i & 1 ? 0 : 2600;
+  for (unsigned i = 0; i < GLYD_COLD_ROW_END; i++) memcpy(&m->mixer[i * GLYD_COLD_INPUTS], weights, sizeof weights);
   uint16_t steps[GLYD_COLD_FINAL_STEPS];
   for (unsigned i = 0; i < GLYD_COLD_FINAL_STEPS; i++)
     steps[i] = m->squash[GLYD_COLD_LOGIT_MAX +

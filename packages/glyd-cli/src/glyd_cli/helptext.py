@@ -28,7 +28,7 @@ LEVELS
   -19, --ultra       fewest bytes that still read fast, written at a few MB/s;
                      each thread takes ten times a segment of 32 MiB to write
   -C, --cold         fewest bytes of all, for what is read a few times in its
-                     life: about 1 MB/s a core and 340 MB a thread, both ways
+                     life: 1.4 to 6 MB/s a core and 340 MB a thread, both ways
       --long         with --max and above: find repeats up to 128 MiB apart;
                      each thread then takes several hundred MiB
       --dense        with --max, --high, --ultra: segments of 128 MiB, however
