@@ -4,6 +4,7 @@
  * What goes in comes out: the first bytes choose parameters and piece sizes,
  * the rest is content. One call and streaming give the same frame.
  */
+#include "frame/plan_encode.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -14,6 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   params.checksum = (data[0] >> 3) & 1;
   params.cpu = (data[0] >> 4) & 1;
   params.records = (data[0] >> 5) & 1;
+  if (params.level == GLYD_LEVEL_COLD) params.records = GLYD_RECORDS_OFF; /* refused together */
   params.segment_size = data[1] & 1 ? (uint64_t)1024 + data[2] * 64u : 0;
   const size_t step = 1 + (size_t)data[3] * data[3];
   const int flushes = (data[1] >> 1) & 1;
@@ -44,7 +46,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   }
   FUZZ_CHECK(glyd_compress_stream(ctx, &out, &in, GLYD_END, &pending) == GLYD_OK && pending == 0);
   glyd_cctx_free(ctx);
-  if (!flushes) FUZZ_CHECK(out.pos == one_len && memcmp(one, two, one_len) == 0);
+  /* at level cold, one call may keep the frame of another level, which a stream has no content for when it begins */
+  if (!flushes && params.level == GLYD_LEVEL_COLD && size <= GLYD_SMALL_CONTENT)
+    FUZZ_CHECK(one_len <= out.pos);
+  else if (!flushes)
+    FUZZ_CHECK(out.pos == one_len && memcmp(one, two, one_len) == 0);
   memset(back, 0, size);
   FUZZ_CHECK(glyd_decompress(back, size, two, out.pos, 1, NULL, NULL, &back_len, NULL) == GLYD_OK);
   FUZZ_CHECK(back_len == size && (size == 0 || memcmp(back, data, size) == 0));
