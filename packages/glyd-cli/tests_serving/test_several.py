@@ -163,10 +163,11 @@ def test_idle_models_are_unloaded_and_come_back():
             assert lease.engine.n_stopped == 0  # in use
             lease.release()
             end = time.monotonic() + 5
-            while models.loaded("a") is not None:
+            while not lease.engine.n_stopped:
                 assert time.monotonic() < end
                 await asyncio.sleep(0.02)
             assert lease.engine.n_stopped == 1
+            assert models.loaded("a") is None
             (await models.lease("a")).release()
         assert machine.events == ["a", "a"]
         assert "a unloaded after 0.1 s without a request" in said
