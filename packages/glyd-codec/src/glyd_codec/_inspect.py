@@ -7,10 +7,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from glyd_codec._buffers import to_bytes
+from glyd_codec._buffers import scratch, to_bytes
 from glyd_codec._errors import TruncatedError, truncated
 from glyd_codec._index import Frame, Window, find_frames, read_header, read_segment, walk_frame
-from glyd_codec._native import lib
+from glyd_codec._native import ffi, lib
 from glyd_codec._params import LEVEL_NAMES
 from glyd_codec._source import BufferSource, FileSource, open_source
 
@@ -288,3 +288,19 @@ def _describe(frame: Frame) -> FrameInfo:
         base_id=known.base_id,
         base_nbytes=known.base_nbytes,
     )
+
+
+def read_stored(segment: SegmentInfo, source: Source, offset: int) -> Any:
+    """Return the stored bytes of a segment from an offset in the source to its end, as C memory.
+
+    Raises
+    ------
+    TruncatedError
+        The source ends before.
+    """
+    size = segment.offset + segment.stored_nbytes - offset
+    data = scratch(size)
+    found = source.readinto_at(offset, memoryview(ffi.buffer(data, size)))
+    if found != size:
+        raise truncated(offset + found, "a segment")
+    return data

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from glyd_codec._buffers import borrow, scratch, to_bytes
-from glyd_codec._errors import status_error, truncated
-from glyd_codec._inspect import walk_segments
+from glyd_codec._errors import status_error
+from glyd_codec._inspect import read_stored, walk_segments
 from glyd_codec._native import ffi, lib
 from glyd_codec._stream import create_dctx, dctx_error
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from glyd_codec._inspect import SegmentInfo
     from glyd_codec._limits import Limits
-    from glyd_codec._source import Path, Source
+    from glyd_codec._source import Path
 
 _KINDS = {1: "gzip", 2: "zip", 3: "png", 4: "zlib"}
 _OUTCOMES = {0: "opened", 1: "invalid", 2: "small", 3: "unlike"}
@@ -111,7 +111,7 @@ def iter_opened(file: Path | IO[bytes] | ReadableBuffer) -> Iterator[OpenedInfo]
     """
     for segment, source, _, frame in walk_segments(file):
         if segment.kind == "opened":
-            yield _describe(segment, frame, _read(segment, source))
+            yield _describe(segment, frame, read_stored(segment, source, segment.offset))
 
 
 def iter_inside(file: Path | IO[bytes] | ReadableBuffer, *, limits: Limits | None = None) -> Iterator[bytes]:
@@ -142,7 +142,7 @@ def iter_inside(file: Path | IO[bytes] | ReadableBuffer, *, limits: Limits | Non
     for segment, source, _, frame in walk_segments(file):
         if segment.kind != "opened":
             continue
-        data = _read(segment, source)
+        data = read_stored(segment, source, segment.offset)
         size = _describe(segment, frame, data).inside_nbytes
         out = scratch(size)
         out_len = ffi.new("size_t *")
@@ -200,14 +200,6 @@ def _stream(info: Any) -> StreamInfo:
         description_bits=info.description_bits,
         is_cut=bool(info.is_cut),
     )
-
-
-def _read(segment: SegmentInfo, source: Source) -> Any:
-    data = scratch(segment.stored_nbytes)
-    found = source.readinto_at(segment.offset, memoryview(ffi.buffer(data, segment.stored_nbytes)))
-    if found != segment.stored_nbytes:
-        raise truncated(segment.offset + found, "a segment")
-    return data
 
 
 def _describe(segment: SegmentInfo, frame: Any, data: Any) -> OpenedInfo:

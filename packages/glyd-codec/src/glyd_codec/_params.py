@@ -78,13 +78,7 @@ def weights_mode(weights: Weights) -> int:
     ParameterError
         For anything but "auto", True and False.
     """
-    if weights == "auto":
-        return int(lib.GLYD_WEIGHTS_AUTO)
-    if weights is True:
-        return int(lib.GLYD_WEIGHTS_ON)
-    if weights is False:
-        return int(lib.GLYD_WEIGHTS_OFF)
-    raise ParameterError(f"weights must be 'auto', True or False, not {weights!r}")
+    return _mode("weights", weights, lib.GLYD_WEIGHTS_AUTO, lib.GLYD_WEIGHTS_ON, lib.GLYD_WEIGHTS_OFF)
 
 
 def containers_mode(containers: Containers) -> int:
@@ -95,13 +89,17 @@ def containers_mode(containers: Containers) -> int:
     ParameterError
         For anything but "auto", True and False.
     """
-    if containers == "auto":
-        return int(lib.GLYD_CONTAINERS_AUTO)
-    if containers is True:
-        return int(lib.GLYD_CONTAINERS_ON)
-    if containers is False:
-        return int(lib.GLYD_CONTAINERS_OFF)
-    raise ParameterError(f"containers must be 'auto', True or False, not {containers!r}")
+    return _mode("containers", containers, lib.GLYD_CONTAINERS_AUTO, lib.GLYD_CONTAINERS_ON, lib.GLYD_CONTAINERS_OFF)
+
+
+def _mode(name: str, value: object, auto: int, on: int, off: int) -> int:
+    if value == "auto":
+        return int(auto)
+    if value is True:
+        return int(on)
+    if value is False:
+        return int(off)
+    raise ParameterError(f"{name} must be 'auto', True or False, not {value!r}")
 
 
 def usable_cpus() -> int:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from glyd_codec._buffers import scratch
-from glyd_codec._errors import CorruptDataError, truncated
-from glyd_codec._inspect import walk_segments
+from glyd_codec._errors import CorruptDataError
+from glyd_codec._inspect import read_stored, walk_segments
 from glyd_codec._native import ffi, lib
 
 if TYPE_CHECKING:
@@ -145,10 +145,7 @@ def iter_records(file: Path | IO[bytes] | ReadableBuffer) -> Iterator[RecordsInf
 
 def _read(segment: SegmentInfo, source: Source, offset: int) -> RecordsInfo:
     size = segment.offset + segment.stored_nbytes - offset
-    payload = scratch(size)
-    found = source.readinto_at(offset, memoryview(ffi.buffer(payload, size)))
-    if found != size:
-        raise truncated(offset + found, "a segment")
+    payload = read_stored(segment, source, offset)
     room = lib.glyd_read_records_workspace(segment.content_nbytes)
     memory = scratch(room + _ALIGNMENT)
     address = int(ffi.cast("uintptr_t", memory))

@@ -367,11 +367,20 @@ class Core:
             error.glyd_uncertain = True  # type: ignore[attr-defined]
             self.close()
 
-    def discard_streams(self, streams: list[bytes], error: BaseException) -> None:
-        """Remove the streams of an operation that failed, unless its entry may be there."""
-        if streams and not getattr(error, "glyd_uncertain", False):
-            with contextlib.suppress(OSError):  # nothing points to them: compact removes them
-                self.backend.delete([stream_key(stream) for stream in streams])
+    @contextlib.contextmanager
+    def making_streams(self, made: list[bytes] | None = None) -> Iterator[list[bytes]]:
+        """Give a list for streams that are made until the entry is there; remove them if the operation fails before.
+
+        They stay where the entry may be there.
+        """
+        streams = [] if made is None else made
+        try:
+            yield streams
+        except BaseException as error:
+            if streams and not getattr(error, "glyd_uncertain", False):
+                with contextlib.suppress(OSError):  # nothing points to them: compact removes them
+                    self.backend.delete([stream_key(stream) for stream in streams])
+            raise
 
     def remove(self, keys: list[str]) -> None:
         """Remove files that a committed entry drops, then forget that they were to be removed."""

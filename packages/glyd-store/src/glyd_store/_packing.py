@@ -126,12 +126,11 @@ class Packer:
             return
         core = self._core
         members, self._members, self._nbytes = self._members, [], 0
-        made: list[bytes] = []
         with core.writing():
             entry = core.new_entry("put")
             fresh = {m.sha256: m for m in members if not writer.is_stored(m.sha256)}
             ordered = sorted(fresh.values(), key=lambda m: pack_order(m.name))
-            try:
+            with core.making_streams() as made:
                 if ordered:
                     write_pack(core, entry, [(m.sha256, m.data) for m in ordered], self._level, made)
                 first = entry.next_id
@@ -139,9 +138,6 @@ class Packer:
                     entry.objects.append(Version(entry.next_id, m.name, entry.time, m.sha256, len(m.data), {}))
                     entry.next_id += 1
                 core.commit(entry)
-            except BaseException as error:
-                core.discard_streams(made, error)
-                raise
         for number in range(first, first + len(members)):
             yield object_by_id(core.index, number)
 
@@ -184,15 +180,11 @@ def pack_waiting(core: Core, level: str, *, force: bool = False) -> bool:
         return False
     restate_objects(core, entry, dropped)
     members.sort(key=lambda m: pack_order(m.name))
-    made: list[bytes] = []
-    try:
+    with core.making_streams() as made:
         if members:
             write_pack(core, entry, [(m.sha256, m.data) for m in members], level, made)
         entry.drop_entries = dropped
         core.commit(entry)
-    except BaseException as error:
-        core.discard_streams(made, error)
-        raise
     core.remove([entry_key(seq) for seq in dropped])
     return True
 

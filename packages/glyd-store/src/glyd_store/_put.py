@@ -119,8 +119,7 @@ class Writer:
             source.scan(small=SMALL_NBYTES, threads=self.threads, progress=self._tell("read"))
             with core.writing():
                 entry = core.new_entry("put")
-                made: list[bytes] = []
-                try:
+                with core.making_streams() as made:
                     if self.is_stored(source.sha256):
                         pass
                     elif source.size < SMALL_NBYTES:
@@ -130,9 +129,6 @@ class Writer:
                     number = self._add_object(entry, name, source, tags)
                     entry.drop_streams = self._replaced(entry, source)
                     core.commit(entry)
-                except BaseException as error:
-                    core.discard_streams(made, error)
-                    raise
                 core.remove([stream_key(stream) for stream in entry.drop_streams])
                 pack_waiting(core, self.level)
                 return object_by_id(core.index, number)

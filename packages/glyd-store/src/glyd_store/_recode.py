@@ -103,10 +103,7 @@ def _write_again(core: Core, row: Row, base: Row | None, writer: Writer, limit: 
     entry.contents.append(restated(core, row, Place("stream", out.sha256), None if base is None else base.sha256))
     entry.streams.append(Stream(out.sha256, out.nbytes, row.size))
     entry.drop_streams = [row.stream] if row.stream is not None else []
-    try:
+    with core.making_streams(made):
         core.commit(entry)
-    except BaseException as error:
-        core.discard_streams(made, error)
-        raise
     core.remove([stream_key(dropped) for dropped in entry.drop_streams])
     return before - out.nbytes

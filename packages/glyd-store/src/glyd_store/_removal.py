@@ -235,15 +235,11 @@ def _rewrite_pack(core: Core, stream: bytes, before: int, level: str, report: Co
     entry = core.new_entry("pack")
     restate_objects(core, entry, seqs, purged_before=before)
     n_objects = sum(core.index.value("SELECT count(*) FROM object WHERE seq = ?", seq) for seq in seqs)
-    made: list[bytes] = []
-    try:
+    with core.making_streams() as made:
         write_pack(core, entry, [(sha256, data) for _, sha256, data in members], level, made)
         entry.drop_entries = seqs
         entry.drop_streams = [stream]
         core.commit(entry)
-    except BaseException as error:
-        core.discard_streams(made, error)
-        raise
     core.remove([stream_key(stream), *map(entry_key, seqs)])
     report.n_objects += n_objects - len(entry.objects)
     report.freed_nbytes += max(0, old_nbytes - entry.streams[0].nbytes)

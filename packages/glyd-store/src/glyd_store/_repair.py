@@ -195,11 +195,8 @@ def _store_again(core: Core, row: Row, path: str, level: str) -> None:
     others = core.index.row("SELECT 1 FROM content WHERE stream = ? AND id != ?", row.stream, row.number)
     if row.stream is not None and row.stream != stream and others is None:
         entry.drop_streams = [row.stream]
-    try:
+    with core.making_streams(made):
         core.commit(entry)
-    except BaseException as error:
-        core.discard_streams(made, error)
-        raise
     core.remove([stream_key(dropped) for dropped in entry.drop_streams])
     _forget(core, row.key)
     _forget(core, stream_key(stream))

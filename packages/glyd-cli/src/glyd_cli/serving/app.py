@@ -29,7 +29,7 @@ from glyd_cli.serving.api_types import (  # FastAPI reads these annotations at r
     TokenizeRequest,
 )
 from glyd_cli.serving.chat import prompt_of
-from glyd_cli.serving.engine import EngineError, QueueFullError
+from glyd_cli.serving.engine import QueueFullError
 from glyd_cli.serving.guard import Guard, Limits
 from glyd_cli.serving.page import page
 from glyd_cli.serving.streams import ClientGoneError, api_error, server_sent_events, unless_gone
@@ -191,10 +191,15 @@ def _add_answers(app: FastAPI, models: Models, metrics: Metrics) -> None:
             raise
 
     async def answer(
-        request: Request, job: ChatCompletion | Completion, endpoint: str, lease: Lease, *, stream: bool
+        request: Request,
+        job: ChatCompletion | Completion | Embedding,
+        endpoint: str,
+        lease: Lease,
+        *,
+        stream: bool = False,
     ) -> Response:
         try:
-            if stream:
+            if stream and not isinstance(job, Embedding):
                 # nobody else looks whether the client is still there until there is something to send
                 chunks = metrics.watched(job, endpoint, lease)
                 return await unless_gone(request, server_sent_events(chunks))
@@ -225,14 +230,7 @@ def _add_answers(app: FastAPI, models: Models, metrics: Metrics) -> None:
     async def embeddings(request: Request, body: EmbeddingRequest) -> Response:
         async with leased(body.model, "embed") as lease:
             job = await prepared(lambda: Embedding(cast("EmbeddingEngine", lease.engine), lease.tokenizer, body))
-            start = time.monotonic()
-            try:
-                return JSONResponse(await unless_gone(request, job.whole()))
-            except (EngineError, QueueFullError, ValueError) as error:
-                raise api_error(error) from error
-            finally:
-                metrics.done(job.usage, "embeddings", start)
-                lease.release()
+            return await answer(request, job, "embeddings", lease)
 
     @app.post("/tokenize")
     async def tokenize(body: TokenizeRequest) -> dict[str, Any]:

@@ -97,14 +97,11 @@ def read_pooling(model: str | Path, **hub: Any) -> Pooling | None:
     if others:
         raise UsageError(f"{model} makes vectors with a step that glyd does not know ({', '.join(others)})")
     config = (read(f"{steps['Pooling']}/config.json") if "Pooling" in steps else None) or {}
-    modes = [short for name, short in _MODES.items() if config.get(name)]
-    if isinstance(config.get("pooling_mode"), str):
-        modes = [config["pooling_mode"]]
-    if not modes and not any(config.get(name) for name in config if name.startswith("pooling_mode")):
-        modes = ["mean"]
+    named = config.get("pooling_mode")
+    found = [named] if isinstance(named, str) else [n for n in config if n.startswith("pooling_mode") and config[n]]
+    modes = [_MODES.get(name, name) for name in found] or ["mean"]
     if len(modes) != 1 or modes[0] not in _MODES.values():
-        found = ", ".join(n for n in config if n.startswith("pooling_mode") and config[n])
-        raise UsageError(f"{model} pools tokens in a way that glyd does not know ({found})")
+        raise UsageError(f"{model} pools tokens in a way that glyd does not know ({', '.join(found)})")
     texts = read("config_sentence_transformers.json") or {}
     return Pooling(
         mode=modes[0],
