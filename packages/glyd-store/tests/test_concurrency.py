@@ -92,3 +92,49 @@ def test_readers_beside_a_writer(tmp_path):
         out, err = reader.communicate()
         assert reader.returncode == 0, err.decode()
         assert int(out) > 50
+
+
+def test_listing_passes_over_what_a_writer_removes(tmp_path):
+    """A folder or file that goes between being named and being looked at is not in the list."""
+    from glyd_store._disk import Disk
+    from glyd_store._local import LocalBackend
+
+    class Vanishing(Disk):
+        """Removes something right after it was named."""
+
+        victim = ""
+
+        def names(self, name):
+            found = super().names(name)
+            if self.victim in found:
+                folder = tmp_path / name / self.victim
+                for file in folder.iterdir():
+                    file.unlink()
+                folder.rmdir()
+            return found
+
+        def names_or_none(self, name):
+            found = super().names_or_none(name)
+            if found and self.victim in found:
+                (tmp_path / name / self.victim).unlink()
+            return found
+
+    for folder in ("1a", "2b"):
+        (tmp_path / "streams" / folder).mkdir(parents=True)
+        for leaf in ("x", "y"):
+            (tmp_path / "streams" / folder / leaf).write_bytes(b"12")
+    (tmp_path / "streams" / "odd").write_bytes(b"1")
+    disk = Vanishing(str(tmp_path))
+    backend = LocalBackend(tmp_path, disk)
+    everything = [
+        ("streams/1a/x", 2),
+        ("streams/1a/y", 2),
+        ("streams/2b/x", 2),
+        ("streams/2b/y", 2),
+        ("streams/odd", 1),
+    ]
+    assert list(backend.list("streams/")) == everything
+    disk.victim = "y"
+    assert list(backend.list("streams/")) == [i for i in everything if not i[0].endswith("/y")]
+    disk.victim = "1a"
+    assert list(backend.list("streams/")) == [("streams/2b/x", 2), ("streams/odd", 1)]

@@ -109,14 +109,13 @@ class LocalBackend:
         """Yield keys of two levels of folders below a prefix."""
         top = prefix.rstrip("/")
         for name in self.disk.names(top):
-            key = f"{top}/{name}"
-            below = self.disk.names_or_none(key)
-            if below is None:
-                yield key, self.disk.size(key)
-                continue
-            for leaf in below:
-                with suppress(FileNotFoundError):  # a writer has removed it since
-                    yield f"{key}/{leaf}", self.disk.size(f"{key}/{leaf}")
+            below = self.disk.names_or_none(f"{top}/{name}")
+            for key in [f"{top}/{name}"] if below is None else [f"{top}/{name}/{leaf}" for leaf in below]:
+                try:
+                    size = self.disk.size(key)
+                except FileNotFoundError:  # a writer has removed the file, or the folder, since
+                    continue
+                yield key, size
 
     def last_entry(self) -> str | None:
         """Return the last key below ``journal/``."""
