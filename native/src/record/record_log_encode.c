@@ -17,6 +17,7 @@
 #define WORDS_KEPT 2u /* words at the start that stay in the skeleton of level 1 */
 #define HEAD_SLOTS 4u /* of level 2, before the rest */
 #define LINE_MAX 4096u
+#define TAKEN_MAX 160u /* skeletons that become templates at once */
 #define FIELDS_MAX 64u /* of a line that may be cut out; what follows stays as it is */
 #define LEADING 8u     /* fields whose texts are counted */
 #define TEXTS_MAX 192u /* different texts of a leading field with digits that is cut out */
@@ -39,6 +40,9 @@ typedef struct splitter {
   skeleton *table;
   uint64_t cut[FIELDS_MAX + 1]; /* fields that are cut out whole, by the number of fields of the line */
   uint32_t *taken;              /* of each line: 1 + skeleton + level << TABLE_LOG, 0: none yet */
+  glyd_record_span *kept;       /* slots of level 0, line by line, so that lines need not be walked again */
+  uint32_t *kept_at;            /* of each line, and of the one past the last that has them there */
+  uint32_t n_kept, cap_kept;    /* lines; slots */
 } splitter;
 
 static uint64_t mix(uint64_t h, const uint8_t *p, size_t n) {
@@ -378,7 +382,9 @@ static int collect(finder *x, const uint8_t *p, const uint8_t *end) {
 /* How many skeletons differ when these fields are cut out? */
 static uint32_t count_different(const finder *x, uint32_t n, uint32_t n_fields, uint64_t cut) {
   uint32_t different = 0;
-  memset(x->set, 0, 2 * GROUP_MAX * sizeof *x->set);
+  uint32_t mask = 63; /* of a set twice as large */
+  while (mask + 1 < 2 * n) mask = 2 * mask + 1;
+  memset(x->set, 0, (mask + 1) * sizeof *x->set);
   for (uint32_t i = 0; i < n; i++) {
     const uint64_t *const fields = x->hashes + (size_t)i * (FIELDS_MAX + 1);
     uint64_t h = 7;
@@ -388,8 +394,8 @@ static uint32_t count_different(const finder *x, uint32_t n, uint32_t n_fields, 
       h ^= h >> 32;
     }
     h |= 1;
-    uint32_t k = (uint32_t)(h >> 20) & (2 * GROUP_MAX - 1);
-    while (x->set[k] != 0 && x->set[k] != h) k = (k + 1) & (2 * GROUP_MAX - 1);
+    uint32_t k = (uint32_t)(h >> 20) & mask;
+    while (x->set[k] != 0 && x->set[k] != h) k = (k + 1) & mask;
     different += x->set[k] == 0;
     x->set[k] = h;
   }
@@ -468,6 +474,22 @@ static skeleton *taken_by(const splitter *s, uint32_t i, unsigned *level) {
   return &s->table[(s->taken[i] - 1) & ((1u << TABLE_LOG) - 1)];
 }
 
+/* Keep the line's slots, while there is room. */
+static void keep_slots(splitter *s, uint32_t i, const line *l, uint32_t n) {
+  if (s->n_kept != i || s->cap_kept - s->kept_at[i] < n) return;
+  memcpy(s->kept + s->kept_at[i], l->slot, n * sizeof *l->slot);
+  s->kept_at[i + 1] = s->kept_at[i] + n;
+  s->n_kept = i + 1;
+}
+
+/* The slots of line i at p as on this level; 0: it has none. */
+static int walk_again(const splitter *s, const uint8_t *p, uint32_t i, unsigned level, line *l) {
+  if (level > 0 || i >= s->n_kept) return walk(s, p, level, l);
+  l->n = s->kept_at[i + 1] - s->kept_at[i];
+  memcpy(l->slot, s->kept + s->kept_at[i], l->n * sizeof *l->slot);
+  return l->n > 0;
+}
+
 /* Count the skeletons of lines that no template takes yet. */
 static void count_level(splitter *s, const uint8_t *in, unsigned level, line *l) {
   uint32_t i = 0;
@@ -478,7 +500,9 @@ static void count_level(splitter *s, const uint8_t *in, unsigned level, line *l)
       l->next = (const uint8_t *)memchr(p, '\n', (size_t)(s->end - p)) + 1;
       continue;
     }
-    if (!walk(s, p, level, l)) continue;
+    const int has_slots = walk(s, p, level, l);
+    if (level == 0) keep_slots(s, i, l, has_slots ? l->n : 0);
+    if (!has_slots) continue;
     skeleton *const k = find(s, l->hash);
     if (!k) continue;
     k->hash = l->hash;
@@ -488,17 +512,27 @@ static void count_level(splitter *s, const uint8_t *in, unsigned level, line *l)
   }
 }
 
+/* By falling count. */
+static int is_before(const skeleton *a, const skeleton *b) {
+  return a->count != b->count ? a->count > b->count : a->hash < b->hash;
+}
+
 /* The most common skeletons that have no template get one; literals come with their first row. */
 static void take_common(splitter *s, uint32_t least, uint32_t most) {
-  for (uint32_t n = 0; n < most && s->rows->n_templates < GLYD_RECORD_TEMPLATES_MAX; n++) {
-    skeleton *best = NULL;
-    for (uint32_t k = 0; k < 1u << TABLE_LOG; k++) {
-      skeleton *const x = &s->table[k];
-      if (x->hash == 0 || x->which != UINT32_MAX || x->count < least) continue;
-      if (!best || x->count > best->count || (x->count == best->count && x->hash < best->hash)) best = x;
-    }
-    if (!best) break;
-    best->which = s->rows->n_templates;
+  skeleton *best[TAKEN_MAX];
+  uint32_t n = 0;
+  const uint32_t room = GLYD_RECORD_TEMPLATES_MAX - s->rows->n_templates;
+  if (most > room) most = room;
+  for (uint32_t k = 0; k < 1u << TABLE_LOG; k++) {
+    skeleton *const x = &s->table[k];
+    if (x->hash == 0 || x->which != UINT32_MAX || x->count < least) continue;
+    if (n == most && !(n > 0 && is_before(x, best[n - 1]))) continue;
+    uint32_t at = n < most ? n++ : n - 1;
+    for (; at > 0 && is_before(x, best[at - 1]); at--) best[at] = best[at - 1];
+    best[at] = x;
+  }
+  for (uint32_t i = 0; i < n; i++) {
+    best[i]->which = s->rows->n_templates;
     s->rows->templates[s->rows->n_templates++] = (glyd_record_template){.literal = NULL};
   }
   for (uint32_t k = 0; k < 1u << TABLE_LOG; k++) /* rare ones make room */
@@ -542,7 +576,7 @@ static int put_rows(splitter *s, line *l) {
     unsigned level;
     const skeleton *const k = taken_by(s, i, &level);
     l->next = (const uint8_t *)memchr(p, '\n', (size_t)(s->end - p)) + 1;
-    if (k && k->which != UINT32_MAX && walk(s, p, level, l)) {
+    if (k && k->which != UINT32_MAX && walk_again(s, p, i, level, l)) {
       glyd_record_template *const t = &rows->templates[k->which];
       if (!t->literal && !set_literals(rows, t, p, l)) return 0;
       if (same_literals(rows, t, p, l)) which = k->which;
@@ -573,10 +607,22 @@ int glyd_record_split_log(glyd_record_rows *rows) {
   if (!s.taken) return 0;
   memset(s.taken, 0, lines * sizeof *s.taken);
   if (!find_fields(&s, l)) return 0;
-  static const uint32_t most[LEVELS] = {160, 60, 30};
+  /* at the other end, as literals are taken meanwhile that stay */
+  glyd_record_memory *const memory = rows->memory;
+  uint8_t *const end = memory->end;
+  s.kept_at = glyd_record_memory_get(memory, (uint64_t)lines + 1, sizeof *s.kept_at);
+  if (!s.kept_at) return 0;
+  s.kept_at[0] = 0;
+  const uint64_t half = (uint64_t)(memory->end - memory->at) / 128 * 64;
+  s.kept = (glyd_record_span *)(void *)(memory->at + half);
+  s.cap_kept = half / sizeof *s.kept < UINT32_MAX ? (uint32_t)(half / sizeof *s.kept) : UINT32_MAX;
+  memory->end = memory->at + half;
+  static const uint32_t most[LEVELS] = {TAKEN_MAX, 60, 30};
   for (unsigned level = 0; level < LEVELS; level++) {
     count_level(&s, rows->in, level, l);
     take_common(&s, lines / 4000 > 8 ? lines / 4000 : 8, most[level]);
   }
-  return put_rows(&s, l) && glyd_record_rows_escape(rows, len, rows->len - len);
+  const int done = put_rows(&s, l) && glyd_record_rows_escape(rows, len, rows->len - len);
+  memory->end = end;
+  return done;
 }

@@ -42,6 +42,13 @@ static uint64_t hash_text(const uint8_t *p, uint32_t n) {
   return h ^ h >> 29;
 }
 
+/* Mask of a set for so many hashes: twice as many places, a power of two. Small columns are many. */
+static uint32_t set_mask(uint32_t n) {
+  uint32_t mask = 63;
+  while (mask + 1 < 2 * n) mask = 2 * mask + 1;
+  return mask;
+}
+
 /* ---- choosing a type ---- */
 
 /* Does the sample look like dates? */
@@ -83,7 +90,9 @@ static int sample_dates(const glyd_record_source_table *t, glyd_record_source *s
 static int often_again(const glyd_record_source_table *t, const glyd_record_column *c, uint32_t slot) {
   const uint8_t *const in = t->rows->in, *const end = in + t->rows->len;
   const uint32_t step = t->n_rows / AGAIN + 1;
-  uint32_t seen[2 * AGAIN] = {0}, fresh = 0, n = 0;
+  uint32_t seen[2 * AGAIN], fresh = 0, n = 0;
+  const uint32_t mask = set_mask(t->n_rows / step + 1);
+  memset(seen, 0, (mask + 1) * sizeof *seen);
   int64_t least = INT64_MAX, most = INT64_MIN;
   for (uint32_t r = 0; r < t->n_rows; r += step, n++) {
     const glyd_record_span f = glyd_record_source_field(t, slot, r);
@@ -93,8 +102,8 @@ static int often_again(const glyd_record_source_table *t, const glyd_record_colu
       most = v > most ? v : most;
     }
     const uint32_t h = (uint32_t)(hash_text(in + f.at, f.len) >> 20) | 1;
-    uint32_t k = h >> 2 & (2 * AGAIN - 1);
-    while (seen[k] != 0 && seen[k] != h) k = (k + 1) & (2 * AGAIN - 1);
+    uint32_t k = h >> 2 & mask;
+    while (seen[k] != 0 && seen[k] != h) k = (k + 1) & mask;
     fresh += seen[k] == 0;
     seen[k] = h;
   }
@@ -128,15 +137,17 @@ static int sample_numbers(const glyd_record_source_table *t, glyd_record_source 
 /* How many of some rows, one after the other, have a text that is not in those before? */
 static uint32_t count_fresh(const glyd_record_source_table *t, uint32_t slot, uint32_t most, uint32_t *n,
                             uint64_t *bytes) {
-  uint32_t seen[2 * FRESH_ROWS] = {0}, fresh = 0;
+  uint32_t seen[2 * FRESH_ROWS], fresh = 0;
   const uint32_t first = t->n_rows > 4 * most ? t->n_rows / 3 : 0;
+  const uint32_t mask = set_mask(t->n_rows < most ? t->n_rows : most);
+  memset(seen, 0, (mask + 1) * sizeof *seen);
   *n = 0;
   *bytes = 0;
   for (uint32_t r = first; r < t->n_rows && *n < most; r++, ++*n) {
     const glyd_record_span f = glyd_record_source_field(t, slot, r);
     const uint32_t h = (uint32_t)(hash_text(t->rows->in + f.at, f.len) >> 20) | 1;
-    uint32_t k = h >> 2 & (2 * FRESH_ROWS - 1);
-    while (seen[k] != 0 && seen[k] != h) k = (k + 1) & (2 * FRESH_ROWS - 1);
+    uint32_t k = h >> 2 & mask;
+    while (seen[k] != 0 && seen[k] != h) k = (k + 1) & mask;
     fresh += seen[k] == 0;
     seen[k] = h;
     *bytes += f.len;
