@@ -44,12 +44,20 @@ GLYD_INLINE void glyd_filter_x86_turn(uint8_t *p, uint32_t next, uint32_t n, int
 }
 
 #define GLYD_FILTER_X86_STEP 64 /* places that are looked at together */
+#define GLYD_FILTER_X86_CHUNK ((size_t)4096)
+#define GLYD_FILTER_X86_AT_ONCE 4 /* places written to a list at once, wanted or not */
 
-/* Bit i: an instruction may begin at p + i; its opcode has 2 bytes, or 3. 66 bytes are readable. */
+/* Where instructions may begin in a chunk: place << 2 | bytes of the opcode. */
+typedef struct glyd_filter_x86_list {
+  uint32_t place[GLYD_FILTER_X86_CHUNK + GLYD_FILTER_X86_AT_ONCE];
+} glyd_filter_x86_list;
+
+/* Bit i: an instruction may begin at p + i; its opcode has 2 bytes, or 3. */
 typedef struct glyd_filter_x86_places {
   uint64_t all, two, three;
 } glyd_filter_x86_places;
 
+/* 66 bytes are readable. */
 GLYD_INLINE glyd_filter_x86_places glyd_filter_x86_look(const uint8_t *p) {
   glyd_filter_x86_places m = {0, 0, 0};
 #ifdef __SSE2__
@@ -79,18 +87,47 @@ GLYD_INLINE glyd_filter_x86_places glyd_filter_x86_look(const uint8_t *p) {
   return m;
 }
 
-GLYD_INLINE void glyd_filter_x86_walk(uint8_t *data, size_t n, int to_absolute) {
-  size_t at = 0, from = 0; /* no instruction begins before from: there are addresses */
-  for (; n - at >= GLYD_FILTER_X86_STEP + 8; at += GLYD_FILTER_X86_STEP) {
-    const glyd_filter_x86_places m = glyd_filter_x86_look(data + at);
-    uint64_t left = from <= at ? m.all : m.all & ~(uint64_t)0 << (from - at);
-    while (left != 0) {
-      const unsigned k = glyd_ctz64(left);
-      const unsigned size = 5 + (unsigned)(m.two >> k & 1) + 2 * (unsigned)(m.three >> k & 1);
-      from = at + k + size;
-      glyd_filter_x86_turn(data + from - 4, (uint32_t)from, (uint32_t)n, to_absolute);
-      left = k + size < GLYD_FILTER_X86_STEP ? left & ~(uint64_t)0 << (k + size) : 0;
+/* Append the places of m, which start at `at` of the chunk. Most steps have no
+ * more than AT_ONCE, so that how many there are is seldom a branch. */
+GLYD_INLINE size_t glyd_filter_x86_append(glyd_filter_x86_places m, uint32_t at, uint32_t *list, size_t n) {
+  uint32_t *out = list + n;
+  for (uint64_t left = m.all;;) {
+    for (unsigned i = 0; i < GLYD_FILTER_X86_AT_ONCE; i++) {
+      const unsigned k = glyd_ctz64(left | (uint64_t)1 << 63);
+      out[i] = (at + k) << 2 | (1 + (unsigned)(m.two >> k & 1) + 2 * (unsigned)(m.three >> k & 1));
+      left &= left - 1;
     }
+    if (GLYD_LIKELY(left == 0)) return n + (size_t)__builtin_popcountll(m.all);
+    out += GLYD_FILTER_X86_AT_ONCE;
+  }
+}
+
+/* The places in `steps` steps from p on; 2 bytes more are readable. Returns how many. */
+typedef size_t (*glyd_filter_x86_find)(const uint8_t *p, size_t steps, glyd_filter_x86_list *list);
+
+GLYD_INLINE size_t glyd_filter_x86_find_plain(const uint8_t *p, size_t steps, glyd_filter_x86_list *list) {
+  size_t n = 0;
+  for (uint32_t at = 0; at < steps * GLYD_FILTER_X86_STEP; at += GLYD_FILTER_X86_STEP)
+    n = glyd_filter_x86_append(glyd_filter_x86_look(p + at), at, list->place, n);
+  return n;
+}
+
+/* A chunk's places are found before any of its addresses turn: those that turn
+ * are looked at as opcodes in neither direction. */
+GLYD_INLINE void glyd_filter_x86_walk(uint8_t *data, size_t n, int to_absolute, glyd_filter_x86_find find) {
+  size_t at = 0, from = 0; /* no instruction begins before from: there are addresses */
+  glyd_filter_x86_list list;
+  while (n - at >= GLYD_FILTER_X86_STEP + 8) {
+    size_t size = n - at - 8;
+    size = size < GLYD_FILTER_X86_CHUNK ? size & ~(size_t)(GLYD_FILTER_X86_STEP - 1) : GLYD_FILTER_X86_CHUNK;
+    const size_t found = find(data + at, size / GLYD_FILTER_X86_STEP, &list);
+    for (size_t i = 0; i < found; i++) {
+      const size_t place = at + (list.place[i] >> 2);
+      if (GLYD_UNLIKELY(place < from)) continue;
+      from = place + (list.place[i] & 3) + 4;
+      glyd_filter_x86_turn(data + from - 4, (uint32_t)from, (uint32_t)n, to_absolute);
+    }
+    at += size;
   }
   for (size_t i = at > from ? at : from; i + 5 <= n; i++) {
     const unsigned opcode = glyd_filter_x86_opcode(data + i);

@@ -3,7 +3,9 @@
  */
 #include "filter/filter_decode.h"
 
+#include "common/cpu.h"
 #include "filter/filter_code.h"
+#include "filter/filter_decode_avx2.h"
 
 size_t glyd_filter_read(const uint8_t *in, size_t len, glyd_filter *filter) {
   if (len < 1) return 0;
@@ -29,9 +31,20 @@ static void add_words(uint8_t *data, size_t n, size_t stride) {
     glyd_store32(data + 4 * i, glyd_load32(data + 4 * i) + glyd_load32(data + 4 * (i - stride)));
 }
 
-void glyd_filter_undo(const glyd_filter *filter, uint8_t *data, size_t n) {
+static void undo_x86(unsigned cpu, uint8_t *data, size_t n) {
+#if defined(__x86_64__)
+  if (cpu & GLYD_CPU_AVX2) {
+    glyd_filter_undo_x86_avx2(data, n);
+    return;
+  }
+#endif
+  (void)cpu;
+  glyd_filter_x86_walk(data, n, 0, glyd_filter_x86_find_plain);
+}
+
+void glyd_filter_undo(unsigned cpu, const glyd_filter *filter, uint8_t *data, size_t n) {
   switch (filter->kind) {
-  case GLYD_FILTER_X86: glyd_filter_x86_walk(data, n, 0); break;
+  case GLYD_FILTER_X86: undo_x86(cpu, data, n); break;
   case GLYD_FILTER_ARM64: glyd_filter_arm64_walk(data, n, 0); break;
   case GLYD_FILTER_DELTA:
     if (filter->width_log == 0)

@@ -12,6 +12,6 @@
 size_t glyd_filter_read(const uint8_t *in, size_t len, glyd_filter *filter);
 
 /* Change n bytes, at most 2^30, back in place. */
-void glyd_filter_undo(const glyd_filter *filter, uint8_t *data, size_t n);
+void glyd_filter_undo(unsigned cpu, const glyd_filter *filter, uint8_t *data, size_t n);
 
 #endif

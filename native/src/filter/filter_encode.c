@@ -114,7 +114,7 @@ uint8_t *glyd_filter_write(const glyd_filter *filter, uint8_t *out) {
 
 void glyd_filter_apply(const glyd_filter *filter, uint8_t *data, size_t n) {
   switch (filter->kind) {
-  case GLYD_FILTER_X86: glyd_filter_x86_walk(data, n, 1); break;
+  case GLYD_FILTER_X86: glyd_filter_x86_walk(data, n, 1, glyd_filter_x86_find_plain); break;
   case GLYD_FILTER_ARM64: glyd_filter_arm64_walk(data, n, 1); break;
   case GLYD_FILTER_DELTA: subtract(data, n, filter->width_log, filter->stride); break;
   default: break;

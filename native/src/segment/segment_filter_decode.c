@@ -12,6 +12,6 @@ glyd_status glyd_segment_filter_decode(unsigned cpu, void *workspace, uint8_t *o
   const size_t head = glyd_filter_read(in, in_len, &filter);
   if (head == 0) return GLYD_E_CORRUPT;
   const glyd_status status = glyd_lz_decode(cpu, workspace, out, out_len, in + head, in_len - head, NULL);
-  if (status == GLYD_OK) glyd_filter_undo(&filter, out, out_len);
+  if (status == GLYD_OK) glyd_filter_undo(cpu, &filter, out, out_len);
   return status;
 }
