@@ -9,6 +9,10 @@
 #include "huffman/huffman_context_decode.h"
 #include "huffman/huffman_decode.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #define SLACK GLYD_CODED_PLANE_SLACK
 
 #define FINE_TABLES (GLYD_CODED_LITERAL_TABLES + GLYD_CODED_COMMAND_TABLES + GLYD_CODED_OFFSET_TABLES)
@@ -24,8 +28,8 @@ typedef struct coded_decoder {
   uint8_t commands[GLYD_CODED_SEQUENCES_MAX + SLACK];
   uint8_t literal_escapes[GLYD_CODED_SEQUENCES_MAX + SLACK];
   uint8_t match_escapes[GLYD_CODED_SEQUENCES_MAX + SLACK];
-  uint8_t offset_codes[GLYD_CODED_SEQUENCES_MAX];
-  uint8_t low_bytes[GLYD_CODED_SEQUENCES_MAX + 1]; /* one is read past the last; before: contexts of offset codes */
+  uint8_t offset_codes[GLYD_CODED_SEQUENCES_MAX + 8]; /* before: contexts of them, written by eights */
+  uint8_t low_bytes[GLYD_CODED_SEQUENCES_MAX + 1];    /* one is read past the last */
   uint8_t long_bytes[3][GLYD_CODED_LONGS_MAX];
   uint32_t longs[GLYD_CODED_LONGS_MAX];
   uint32_t offsets[GLYD_CODED_SEQUENCES_MAX + GLYD_CODED_BATCH + 1];
@@ -46,9 +50,9 @@ void glyd_coded_decode_reset(void *workspace) {
 }
 
 /* Fine blocks have fine planes of literals, commands and offset codes. */
-static glyd_status decode_plane(unsigned cpu, coded_decoder *d, unsigned kind, int fine, const uint8_t *contexts,
-                                size_t n_contexts, glyd_plane_input *input, uint8_t *out, size_t max_n, size_t slack,
-                                const uint8_t **data, size_t *n) {
+static glyd_status decode_plane(unsigned cpu, coded_decoder *d, unsigned kind, int fine, size_t n_contexts,
+                                glyd_plane_input *input, uint8_t *out, size_t max_n, size_t slack, const uint8_t **data,
+                                size_t *n) {
   static const struct {
     unsigned kind, first, most;
   } planes[GLYD_CODED_FINE_PLANES] = {
@@ -57,13 +61,14 @@ static glyd_status decode_plane(unsigned cpu, coded_decoder *d, unsigned kind, i
       {GLYD_CODED_PLANE_OFFSETS, GLYD_CODED_LITERAL_TABLES + GLYD_CODED_COMMAND_TABLES, GLYD_CODED_OFFSET_TABLES}};
   for (unsigned k = 0; fine && k < GLYD_CODED_FINE_PLANES; k++)
     if (planes[k].kind == kind)
-      return glyd_huffman_decode_fine_plane(cpu, &d->tables[kind], &d->contexts[k],
-                                            d->entries + ((size_t)planes[k].first << GLYD_HUFFMAN_BITS), planes[k].most,
-                                            contexts, n_contexts, input, out, max_n, slack, data, n);
+      return glyd_huffman_decode_fine_plane(
+          cpu, &d->tables[kind], &d->contexts[k], d->entries + ((size_t)planes[k].first << GLYD_HUFFMAN_BITS),
+          planes[k].most, kind == GLYD_CODED_PLANE_OFFSETS, n_contexts, input, out, max_n, slack, data, n);
   return glyd_huffman_decode_plane(cpu, &d->tables[kind], input, out, max_n, slack, data, n);
 }
 
-/* Contexts of offset codes: what else the command of each new offset says. */
+/* Contexts of offset codes: what else the command of each new offset says. out has
+ * room for 8 more. */
 static size_t offset_contexts(const uint8_t *commands, const uint8_t *end, uint8_t *out) {
   size_t n = 0;
   for (; commands < end; commands++) {
@@ -71,6 +76,26 @@ static size_t offset_contexts(const uint8_t *commands, const uint8_t *end, uint8
     n += *commands >> 6 == GLYD_CODED_REPEATS;
   }
   return n;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2,bmi,bmi2,lzcnt,popcnt"))) static size_t
+offset_contexts_bmi2(const uint8_t *commands, const uint8_t *end, uint8_t *out) {
+  size_t n = 0;
+  for (; end - commands >= 8; commands += 8) {
+    const uint64_t c = glyd_load64(commands), fresh = c & c << 1 & 0x8080808080808080u;
+    glyd_store64(out + n, _pext_u64(c & 0x3F3F3F3F3F3F3F3Fu, (fresh << 1) - (fresh >> 7)));
+    n += (size_t)_mm_popcnt_u64(fresh);
+  }
+  return n + offset_contexts(commands, end, out + n);
+}
+#endif
+
+/* A plane of this head has contexts that are given. */
+static int wants_contexts(const glyd_plane_input *input) {
+  uint64_t head;
+  return glyd_get_varint(input->at, input->end, &head) != NULL &&
+         (head & ((1u << GLYD_PLANE_FINE_BITS) - 1)) >= GLYD_PLANE_CONTEXTS;
 }
 
 static unsigned largest_byte(const uint8_t *at, size_t n) {
@@ -107,21 +132,20 @@ glyd_status glyd_coded_block_decode(unsigned cpu, void *workspace, uint8_t *segm
 
 /* Execution reads past the ends of planes: zeros there, so that what it sees
  * does not depend on earlier calls (it is never used). */
-#define PLANE(kind, name, max, slack)                                                                  \
-  do {                                                                                                 \
-    status = decode_plane(cpu, d, kind, fine, NULL, 0, &input, d->name, max, slack, &planes.name, &n); \
-    if (status != GLYD_OK) return status;                                                              \
-    planes.name##_end = planes.name + n;                                                               \
-    if (planes.name == d->name)                                                                        \
-      memset(d->name + n, 0, sizeof d->name - (max) < SLACK ? sizeof d->name - (max) : SLACK);         \
+#define PLANE(kind, name, max, slack)                                                            \
+  do {                                                                                           \
+    status = decode_plane(cpu, d, kind, fine, 0, &input, d->name, max, slack, &planes.name, &n); \
+    if (status != GLYD_OK) return status;                                                        \
+    planes.name##_end = planes.name + n;                                                         \
+    if (planes.name == d->name)                                                                  \
+      memset(d->name + n, 0, sizeof d->name - (max) < SLACK ? sizeof d->name - (max) : SLACK);   \
   } while (0)
   /* A block that is all literals: straight to its place. */
   uint64_t head = 0;
   const int all_literals = glyd_get_varint(input.at, input.end, &head) != NULL &&
                            head >> (fine ? GLYD_PLANE_FINE_BITS : GLYD_PLANE_BITS) == len;
   if (all_literals) {
-    status =
-        decode_plane(cpu, d, GLYD_CODED_PLANE_LITERALS, fine, NULL, 0, &input, op, len, SIZE_MAX, &planes.literals, &n);
+    status = decode_plane(cpu, d, GLYD_CODED_PLANE_LITERALS, fine, 0, &input, op, len, SIZE_MAX, &planes.literals, &n);
     if (status != GLYD_OK) return status;
     planes.literals_end = planes.literals + n;
   } else {
@@ -132,8 +156,16 @@ glyd_status glyd_coded_block_decode(unsigned cpu, void *workspace, uint8_t *segm
   PLANE(GLYD_CODED_PLANE_LITERAL_ESCAPES, literal_escapes, GLYD_CODED_SEQUENCES_MAX, SIZE_MAX);
   PLANE(GLYD_CODED_PLANE_MATCH_ESCAPES, match_escapes, GLYD_CODED_SEQUENCES_MAX, SIZE_MAX);
 #undef PLANE
-  const size_t n_contexts = fine ? offset_contexts(planes.commands, planes.commands_end, d->low_bytes) : 0;
-  status = decode_plane(cpu, d, GLYD_CODED_PLANE_OFFSETS, fine, d->low_bytes, n_contexts, &input, d->offset_codes,
+  size_t n_contexts = 0;
+  if (fine && wants_contexts(&input)) {
+#if defined(__x86_64__)
+    if (cpu & GLYD_CPU_AVX2)
+      n_contexts = offset_contexts_bmi2(planes.commands, planes.commands_end, d->offset_codes);
+    else
+#endif
+      n_contexts = offset_contexts(planes.commands, planes.commands_end, d->offset_codes);
+  }
+  status = decode_plane(cpu, d, GLYD_CODED_PLANE_OFFSETS, fine, n_contexts, &input, d->offset_codes,
                         GLYD_CODED_SEQUENCES_MAX, 0, &codes, &n_codes);
   if (status != GLYD_OK) return status;
   if (planes.near && largest_byte(codes, n_codes) >= GLYD_CODED_OFFSET_CODES + GLYD_CODED_NEAR_CODES)

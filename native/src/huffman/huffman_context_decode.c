@@ -5,6 +5,7 @@
 
 #include "common/cpu.h"
 #include "huffman/huffman_code_decode.h"
+#include "huffman/huffman_decode_x86.h"
 #include "huffman/huffman_kernel.h"
 
 #define TABLE ((size_t)1 << GLYD_HUFFMAN_BITS)
@@ -49,19 +50,25 @@ static glyd_status read_tables(glyd_plane_input *in, glyd_context_tables *tables
   return GLYD_OK;
 }
 
-static void rounds_plain(glyd_context_streams *s) { glyd_huffman_rounds_contexts(s); }
-
+static void rounds(unsigned cpu, glyd_context_streams *s, int given) {
 #if defined(__x86_64__)
-__attribute__((target("bmi,bmi2,lzcnt"))) static void rounds_bmi2(glyd_context_streams *s) {
-  glyd_huffman_rounds_contexts(s);
-}
+  if (cpu & GLYD_CPU_AVX2) {
+    (given ? glyd_huffman_given_bmi2 : glyd_huffman_contexts_bmi2)(s);
+    return;
+  }
 #endif
+  (void)cpu;
+  if (given)
+    glyd_huffman_rounds_contexts(s, 1);
+  else
+    glyd_huffman_rounds_contexts(s, 0);
+}
 
-/* One symbol of stream j at place i of it, near the end of the input; 0 when it is used up. */
-static int careful_symbol(glyd_context_streams *s, size_t j, size_t i, uint8_t context, const uint8_t *end) {
+/* One symbol of stream j at *out, near the end of the input; 0 when it is used up. */
+static int careful_symbol(glyd_context_streams *s, size_t j, uint8_t *out, uint8_t context, const uint8_t *end) {
   const uint32_t t = s->place[context];
   const uint64_t e = s->entry[(t >> 8) + (s->word[j] & (((uint64_t)1 << (t & 63)) - 1))];
-  s->out[j * s->chunk + i] = (uint8_t)(e >> 8);
+  *out = (uint8_t)(e >> 8);
   const unsigned used = glyd_huffman_used(s->word[j] >> (e & 63));
   const uint8_t *p = s->p[j] + (used >> 3);
   if (p > end) return 0;
@@ -70,8 +77,8 @@ static int careful_symbol(glyd_context_streams *s, size_t j, size_t i, uint8_t c
   return 1;
 }
 
-static glyd_status decode_streams(unsigned cpu, const glyd_context_tables *tables, const uint16_t *entries,
-                                  const uint8_t *given, glyd_plane_input *in, uint8_t *out, size_t n) {
+static glyd_status decode_streams(unsigned cpu, const glyd_context_tables *tables, const uint16_t *entries, int given,
+                                  glyd_plane_input *in, uint8_t *out, size_t n) {
   glyd_context_streams s;
   const uint8_t *begin[GLYD_HUFFMAN_STREAMS];
   if (in->end - in->at < GLYD_HUFFMAN_SIZES_BYTES) return GLYD_E_CORRUPT;
@@ -87,34 +94,29 @@ static glyd_status decode_streams(unsigned cpu, const glyd_context_tables *table
   }
   s.out = out;
   s.chunk = (n + GLYD_HUFFMAN_STREAMS - 1) / GLYD_HUFFMAN_STREAMS;
-  s.contexts = given ? given : out;
-  s.lag = given ? 0 : 1;
   s.entry = entries;
   s.place = tables->place;
   const size_t last = n - (GLYD_HUFFMAN_STREAMS - 1) * s.chunk; /* the last stream is the shortest */
-  for (size_t j = 0; j < GLYD_HUFFMAN_STREAMS; j++)
-    if (!careful_symbol(&s, j, 0, given ? given[j * s.chunk] : 0, in->readable)) return GLYD_E_CORRUPT;
-  s.at = 1;
+  for (size_t j = 0; j < GLYD_HUFFMAN_STREAMS; j++) {
+    uint8_t *const first = out + j * s.chunk;
+    if (!careful_symbol(&s, j, first, given ? *first : 0, in->readable)) return GLYD_E_CORRUPT;
+  }
+  s.out = out + 1;
   for (;;) { /* as many rounds as are safe whatever the input holds */
-    ptrdiff_t rounds = (ptrdiff_t)((last - s.at) / GLYD_HUFFMAN_STEPS);
+    ptrdiff_t n_rounds = (out + last - s.out) / GLYD_HUFFMAN_STEPS;
     for (size_t j = 0; j < GLYD_HUFFMAN_STREAMS; j++) {
       const ptrdiff_t safe = (in->readable - s.p[j] - 8) / GLYD_HUFFMAN_ADVANCE;
-      if (safe < rounds) rounds = safe;
+      if (safe < n_rounds) n_rounds = safe;
     }
-    if (rounds <= 0) break;
-    s.stop = s.at + (size_t)rounds * GLYD_HUFFMAN_STEPS;
-#if defined(__x86_64__)
-    if (cpu & GLYD_CPU_AVX2)
-      rounds_bmi2(&s);
-    else
-#endif
-      rounds_plain(&s);
+    if (n_rounds <= 0) break;
+    s.stop = s.out + n_rounds * GLYD_HUFFMAN_STEPS;
+    rounds(cpu, &s, given);
   }
-  (void)cpu;
   for (size_t j = 0; j < GLYD_HUFFMAN_STREAMS; j++) {
-    const size_t end = j + 1 == GLYD_HUFFMAN_STREAMS ? last : s.chunk;
-    for (size_t i = s.at; i < end; i++)
-      if (!careful_symbol(&s, j, i, s.contexts[j * s.chunk + i - s.lag], in->readable)) return GLYD_E_CORRUPT;
+    uint8_t *at = s.out + j * s.chunk, *const end =
+                                           out + j * s.chunk + (j + 1 == GLYD_HUFFMAN_STREAMS ? last : s.chunk);
+    for (; at < end; at++)
+      if (!careful_symbol(&s, j, at, given ? *at : at[-1], in->readable)) return GLYD_E_CORRUPT;
     const uint8_t *const stop = s.p[j] + ((glyd_huffman_used(s.word[j]) + 7) >> 3);
     if (j + 1 < GLYD_HUFFMAN_STREAMS ? stop != begin[j + 1] : stop > in->end) return GLYD_E_CORRUPT;
     in->at = stop;
@@ -123,7 +125,7 @@ static glyd_status decode_streams(unsigned cpu, const glyd_context_tables *table
 }
 
 glyd_status glyd_huffman_decode_fine_plane(unsigned cpu, glyd_huffman_table *table, glyd_context_tables *tables,
-                                           uint16_t *entries, unsigned most, const uint8_t *contexts, size_t n_contexts,
+                                           uint16_t *entries, unsigned most, int given, size_t n_contexts,
                                            glyd_plane_input *in, uint8_t *out, size_t max_n, size_t slack,
                                            const uint8_t **data, size_t *n) {
   unsigned mode;
@@ -131,14 +133,13 @@ glyd_status glyd_huffman_decode_fine_plane(unsigned cpu, glyd_huffman_table *tab
   *data = out;
   if (status != GLYD_OK || *n == 0) return status;
   if (mode < GLYD_PLANE_CONTEXTS) return glyd_huffman_decode_mode(cpu, mode, table, in, out, slack, data, *n);
-  if (mode > GLYD_PLANE_LAST_CONTEXTS || *n < GLYD_CONTEXTS_FROM || (contexts != NULL && n_contexts < *n))
-    return GLYD_E_CORRUPT;
+  if (mode > GLYD_PLANE_LAST_CONTEXTS || *n < GLYD_CONTEXTS_FROM || (given && n_contexts < *n)) return GLYD_E_CORRUPT;
   if (mode == GLYD_PLANE_CONTEXTS) {
     tables->valid = 0;
-    status = read_tables(in, tables, entries, most, contexts != NULL);
+    status = read_tables(in, tables, entries, most, given);
     if (status != GLYD_OK) return status;
     tables->valid = 1;
   }
   if (tables->valid == 0) return GLYD_E_CORRUPT;
-  return decode_streams(cpu, tables, entries, contexts, in, out, *n);
+  return decode_streams(cpu, tables, entries, given, in, out, *n);
 }

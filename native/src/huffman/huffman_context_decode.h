@@ -16,10 +16,10 @@ typedef struct glyd_context_tables {
 } glyd_context_tables;
 
 /* As glyd_huffman_decode_plane, of a fine plane with at most `most` tables.
- * contexts: one below GLYD_CONTEXTS_GIVEN for each of n_contexts bytes, or NULL:
- * the byte before. A plane that needs more contexts is corrupt. */
+ * given: the contexts, below GLYD_CONTEXTS_GIVEN, of n_contexts bytes are in out;
+ * else that of a byte is the one before. A plane that needs more contexts is corrupt. */
 glyd_status glyd_huffman_decode_fine_plane(unsigned cpu, glyd_huffman_table *table, glyd_context_tables *tables,
-                                           uint16_t *entries, unsigned most, const uint8_t *contexts, size_t n_contexts,
+                                           uint16_t *entries, unsigned most, int given, size_t n_contexts,
                                            glyd_plane_input *in, uint8_t *out, size_t max_n, size_t slack,
                                            const uint8_t **data, size_t *n);
 

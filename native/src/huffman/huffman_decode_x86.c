@@ -14,6 +14,8 @@ TARGET void glyd_huffman_two_bmi2(glyd_huffman_streams *s) { glyd_huffman_rounds
 #if defined(GLYD_NO_ASM)
 
 TARGET void glyd_huffman_eight_bmi2(glyd_huffman_streams *s) { glyd_huffman_rounds_eight(s); }
+TARGET void glyd_huffman_contexts_bmi2(glyd_context_streams *s) { glyd_huffman_rounds_contexts(s, 0); }
+TARGET void glyd_huffman_given_bmi2(glyd_context_streams *s) { glyd_huffman_rounds_contexts(s, 1); }
 
 #else
 
@@ -47,22 +49,23 @@ _Static_assert(offsetof(glyd_huffman_streams, word) == 64 && offsetof(glyd_huffm
 #define REFILL_AC(R, P) REFILL(R, P, "rax", "eax", "rcx", "ecx")
 #define REFILL_BC(R, P) REFILL(R, P, "rbx", "ebx", "rcx", "ecx")
 
+/* The streams' words are at 64(%rbp). */
+#define LOAD_WORDS                                                            \
+  "mov 64(%%rbp), %%r8\n\tmov 72(%%rbp), %%r9\n\tmov 80(%%rbp), %%r10\n\t"    \
+  "mov 88(%%rbp), %%r11\n\tmov 96(%%rbp), %%r12\n\tmov 104(%%rbp), %%r13\n\t" \
+  "mov 112(%%rbp), %%r14\n\tmov 120(%%rbp), %%r15\n\t"
+#define KEEP_WORDS                                                            \
+  "mov %%r8, 64(%%rbp)\n\tmov %%r9, 72(%%rbp)\n\tmov %%r10, 80(%%rbp)\n\t"    \
+  "mov %%r11, 88(%%rbp)\n\tmov %%r12, 96(%%rbp)\n\tmov %%r13, 104(%%rbp)\n\t" \
+  "mov %%r14, 112(%%rbp)\n\tmov %%r15, 120(%%rbp)\n\t"
+
 /* Eight streams live in r8 to r15, the pointers in memory at rbp. rbp is kept
  * in the struct, not on the stack: the compiler may use the red zone. In C the
  * same loop takes 1.1 to 1.2 times as long (spec.md of the block unit). */
 void glyd_huffman_eight_bmi2(glyd_huffman_streams *s) {
   __asm__ volatile(
       "mov %%rbp, 168(%%rdi)\n\t"
-      "mov %%rdi, %%rbp\n\t"
-      "mov 64(%%rbp), %%r8\n\t"
-      "mov 72(%%rbp), %%r9\n\t"
-      "mov 80(%%rbp), %%r10\n\t"
-      "mov 88(%%rbp), %%r11\n\t"
-      "mov 96(%%rbp), %%r12\n\t"
-      "mov 104(%%rbp), %%r13\n\t"
-      "mov 112(%%rbp), %%r14\n\t"
-      "mov 120(%%rbp), %%r15\n\t"
-      "mov 128(%%rbp), %%rdi\n\t"
+      "mov %%rdi, %%rbp\n\t" LOAD_WORDS "mov 128(%%rbp), %%rdi\n\t"
       "mov 136(%%rbp), %%rsi\n\t"
       "mov 152(%%rbp), %%rdx\n\t"
       ".p2align 5\n"
@@ -82,20 +85,110 @@ void glyd_huffman_eight_bmi2(glyd_huffman_streams *s) {
       /* clang-format on */
       "add $40, %%rdi\n\t"
       "cmp 160(%%rbp), %%rdi\n\t"
-      "jb 1b\n\t"
-      "mov %%r8, 64(%%rbp)\n\t"
-      "mov %%r9, 72(%%rbp)\n\t"
-      "mov %%r10, 80(%%rbp)\n\t"
-      "mov %%r11, 88(%%rbp)\n\t"
-      "mov %%r12, 96(%%rbp)\n\t"
-      "mov %%r13, 104(%%rbp)\n\t"
-      "mov %%r14, 112(%%rbp)\n\t"
-      "mov %%r15, 120(%%rbp)\n\t"
-      "mov %%rdi, 128(%%rbp)\n\t"
+      "jb 1b\n\t" KEEP_WORDS "mov %%rdi, 128(%%rbp)\n\t"
       "mov 168(%%rbp), %%rbp\n\t"
       : "+D"(s)
       :
       : "rax", "rbx", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "cc", "memory");
+}
+
+/* What the loops over streams with contexts see. A table is the address of its
+ * entries << 8 | bits of their index. */
+typedef struct context_loop {
+  glyd_context_streams streams;
+  uint64_t table[256];                 /* of each context */
+  uint64_t next[GLYD_HUFFMAN_STREAMS]; /* of each stream's next symbol */
+} context_loop;
+
+_Static_assert(offsetof(glyd_context_streams, word) == 64 && offsetof(glyd_context_streams, out) == 128 &&
+                   offsetof(glyd_context_streams, chunk) == 136 && offsetof(glyd_context_streams, stop) == 144 &&
+                   offsetof(glyd_context_streams, saved) == 152 && offsetof(context_loop, table) == 176 &&
+                   offsetof(context_loop, next) == 2224,
+               "offsets used below");
+
+static void make_context_loop(const glyd_context_streams *s, context_loop *loop) {
+  loop->streams = *s;
+  for (unsigned c = 0; c < 256; c++) {
+    const uint64_t place = s->place[c];
+    loop->table[c] = ((uint64_t)(uintptr_t)s->entry << 8) + ((place >> 8) << 9) + (place & 255);
+  }
+}
+
+/* clang-format off */
+/* One symbol of the stream in register R, whose table is in rax; leaves its entry in eax. */
+#define TABLE_SYMBOL(R)                 \
+  "bzhi %%rax, %%" R ", %%rbx\n\t"      \
+  "shr $8, %%rax\n\t"                  \
+  "movzwl (%%rax,%%rbx,2), %%eax\n\t"  \
+  "shrx %%rax, %%" R ", %%" R "\n\t"
+/* With the context at AT, where the symbol goes. */
+#define GIVEN_SYMBOL(R, AT, NEXT)       \
+  "movzbl " AT ", %%eax\n\t"            \
+  "mov 176(%%rbp,%%rax,8), %%rax\n\t"  \
+  TABLE_SYMBOL(R)                       \
+  "movb %%ah, " AT "\n\t"
+/* With the symbol before as context: its table is kept, as one comes back sooner
+ * than a byte that was just written (8% of the loop). */
+#define CONTEXT_SYMBOL(R, AT, NEXT)     \
+  "mov " NEXT "(%%rbp), %%rax\n\t"      \
+  TABLE_SYMBOL(R)                       \
+  "movzbl %%ah, %%eax\n\t"             \
+  "movb %%al, " AT "\n\t"              \
+  "mov 176(%%rbp,%%rax,8), %%rax\n\t"  \
+  "mov %%rax, " NEXT "(%%rbp)\n\t"
+#define CONTEXT_STEP(SYMBOL, K)              \
+  SYMBOL("r8", K "(%%rdi)", "2224")          \
+  SYMBOL("r9", K "(%%rdi,%%rdx)", "2232")    \
+  SYMBOL("r10", K "(%%rdi,%%rdx,2)", "2240") \
+  SYMBOL("r11", K "(%%rdi,%%rcx)", "2248")   \
+  SYMBOL("r12", K "(%%rsi)", "2256")         \
+  SYMBOL("r13", K "(%%rsi,%%rdx)", "2264")   \
+  SYMBOL("r14", K "(%%rsi,%%rdx,2)", "2272") \
+  SYMBOL("r15", K "(%%rsi,%%rcx)", "2280")
+#define REFILL_AB(R, P) REFILL(R, P, "rax", "eax", "rbx", "ebx")
+
+/* Streams and pointers as above; rdx and rcx: one and three times chunk; rdi and
+ * rsi: next bytes of the first and the fifth stream. */
+#define CONTEXT_LOOP(SYMBOL, loop)                                                            \
+  __asm__ volatile(                                                                           \
+      "mov %%rbp, 152(%%rdi)\n\t"                                                             \
+      "mov %%rdi, %%rbp\n\t"                                                                  \
+      LOAD_WORDS                                                                              \
+      "mov 128(%%rbp), %%rdi\n\t"                                                             \
+      "mov 136(%%rbp), %%rdx\n\t"                                                             \
+      "lea (%%rdx,%%rdx,2), %%rcx\n\t"                                                        \
+      "lea (%%rdi,%%rdx,4), %%rsi\n\t"                                                        \
+      ".p2align 5\n"                                                                          \
+      "1:\n\t"                                                                                \
+      CONTEXT_STEP(SYMBOL, "0") CONTEXT_STEP(SYMBOL, "1") CONTEXT_STEP(SYMBOL, "2")           \
+      CONTEXT_STEP(SYMBOL, "3") CONTEXT_STEP(SYMBOL, "4")                                     \
+      REFILL_AB("r8", "0") REFILL_AB("r9", "8") REFILL_AB("r10", "16") REFILL_AB("r11", "24") \
+      REFILL_AB("r12", "32") REFILL_AB("r13", "40") REFILL_AB("r14", "48") REFILL_AB("r15", "56") \
+      "add $5, %%rdi\n\t"                                                                     \
+      "add $5, %%rsi\n\t"                                                                     \
+      "cmp 144(%%rbp), %%rdi\n\t"                                                             \
+      "jb 1b\n\t"                                                                             \
+      KEEP_WORDS                                                                              \
+      "mov %%rdi, 128(%%rbp)\n\t"                                                             \
+      "mov 152(%%rbp), %%rbp\n\t"                                                             \
+      : "+D"(loop)                                                                            \
+      :                                                                                       \
+      : "rax", "rbx", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "cc", "memory")
+/* clang-format on */
+
+void glyd_huffman_contexts_bmi2(glyd_context_streams *s) {
+  context_loop memory, *loop = &memory;
+  make_context_loop(s, loop);
+  for (size_t j = 0; j < GLYD_HUFFMAN_STREAMS; j++) memory.next[j] = memory.table[s->out[j * s->chunk - 1]];
+  CONTEXT_LOOP(CONTEXT_SYMBOL, loop);
+  *s = memory.streams;
+}
+
+void glyd_huffman_given_bmi2(glyd_context_streams *s) {
+  context_loop memory, *loop = &memory;
+  make_context_loop(s, loop);
+  CONTEXT_LOOP(GIVEN_SYMBOL, loop);
+  *s = memory.streams;
 }
 
 #endif

@@ -12,6 +12,9 @@
 void glyd_huffman_one_bmi2(glyd_huffman_streams *s);
 void glyd_huffman_two_bmi2(glyd_huffman_streams *s);
 void glyd_huffman_eight_bmi2(glyd_huffman_streams *s);
+/* As glyd_huffman_rounds_contexts. */
+void glyd_huffman_contexts_bmi2(glyd_context_streams *s);
+void glyd_huffman_given_bmi2(glyd_context_streams *s);
 #endif
 
 #endif

@@ -127,39 +127,37 @@ GLYD_INLINE void glyd_huffman_rounds_eight(glyd_huffman_streams *s) {
   s->out = out;
 }
 
-/* Streams of a plane with contexts: each has a part of the plane to itself. */
+/* Streams of a plane with contexts: each has a part of the plane to itself. The
+ * context of a byte is the one before it in its stream, or given: it is in the
+ * byte's own place then. The order is known to the assembly in huffman_decode_x86.c. */
 typedef struct glyd_context_streams {
   const uint8_t *p[GLYD_HUFFMAN_STREAMS];
   uint64_t word[GLYD_HUFFMAN_STREAMS];
-  const uint8_t *contexts; /* of the byte at place `lag`; those of the next stream are `chunk` on */
-  size_t lag;
-  uint8_t *out;
+  uint8_t *out; /* next byte of the first stream; those of the others are `chunk` apart */
   size_t chunk;
-  size_t at, stop; /* in each stream */
+  uint8_t *stop; /* a round starts while out is below */
+  uint64_t saved;
   const uint16_t *entry;
   const uint32_t *place; /* of the table of a context: first entry << 8 | bits of its index */
 } glyd_context_streams;
 
-/* Rounds of GLYD_HUFFMAN_STEPS symbols of each stream until at reaches stop. */
-GLYD_INLINE void glyd_huffman_rounds_contexts(glyd_context_streams *s) {
+/* Rounds of GLYD_HUFFMAN_STEPS symbols of each stream until out reaches stop. */
+GLYD_INLINE void glyd_huffman_rounds_contexts(glyd_context_streams *s, const int given) {
   uint64_t w0 = s->word[0], w1 = s->word[1], w2 = s->word[2], w3 = s->word[3];
   uint64_t w4 = s->word[4], w5 = s->word[5], w6 = s->word[6], w7 = s->word[7];
   const uint16_t *const entry = s->entry;
   const uint32_t *const place = s->place;
   const size_t chunk = s->chunk;
-  const uint8_t *contexts = s->contexts + s->at - s->lag;
-  uint8_t *out = s->out + s->at, *const stop = s->out + s->stop;
+  uint8_t *out = s->out, *const stop = s->stop;
   do {
     for (unsigned k = 0; k < GLYD_HUFFMAN_STEPS; k++) {
-      const uint8_t *c = contexts++;
       uint8_t *o = out++;
 #define GLYD_STEP(j)                                                               \
   do {                                                                             \
-    const uint32_t t = place[*c];                                                  \
+    const uint32_t t = place[given ? o[0] : o[-1]];                                \
     const uint64_t e = entry[(t >> 8) + (w##j & (((uint64_t)1 << (t & 63)) - 1))]; \
     w##j >>= e & 63;                                                               \
     *o = (uint8_t)(e >> 8);                                                        \
-    c += chunk;                                                                    \
     o += chunk;                                                                    \
   } while (0)
       GLYD_EIGHT(GLYD_STEP);
@@ -168,7 +166,7 @@ GLYD_INLINE void glyd_huffman_rounds_contexts(glyd_context_streams *s) {
     GLYD_EIGHT(GLYD_REFILL);
   } while (out < stop);
   GLYD_EIGHT(GLYD_KEEP);
-  s->at = (size_t)(out - s->out);
+  s->out = out;
 }
 
 #undef GLYD_KEEP
