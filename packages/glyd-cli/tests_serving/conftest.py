@@ -182,7 +182,7 @@ def _wait_for():
     return wait_for
 
 
-@pytest.fixture(name="save_model")
+@pytest.fixture(scope="session", name="save_model")
 def _save_model():
     return save_model
 

@@ -128,6 +128,29 @@ def test_pages_by_their_places():
             glyd.unpack_kv_pages(pages, 32, places=[place])
 
 
+def test_places_in_out():
+    rng = random.Random(9)
+    each = [values(rng, 32) for _ in range(40)]
+    plain = len(each[0])
+    pages = glyd.pack_kv_pages(b"".join(each), 32)
+    order = list(range(40))
+    rng.shuffle(order)
+    out = bytearray(41 * (plain + 2))
+    targets = [i * (plain + 2) for i in order]
+    assert glyd.unpack_kv_pages(pages, 32, out=out, out_places=targets, threads=2) == 40 * plain
+    for content, at in zip(each, targets, strict=True):
+        assert out[at : at + plain + 2] == content + bytes(2)
+    assert out[40 * (plain + 2) :] == bytes(plain + 2)
+    one = glyd.pack_kv_pages(each[0], 32)
+    for at in (-1, 1, plain + 1):
+        with pytest.raises(glyd.BufferTooSmallError, match=f"at byte {at} does not fit into out, which has {plain}"):
+            glyd.unpack_kv_pages(one, 32, out=bytearray(plain), out_places=[at])
+    with pytest.raises(glyd.ParameterError, match=f"pages at bytes 5 and 6 of out overlap: each takes {plain}"):
+        glyd.unpack_kv_pages(one * 2, 32, out=bytearray(3 * plain), out_places=[6, 5])
+    with pytest.raises(glyd.ParameterError, match="out_places has 1 places for 2 pages"):
+        glyd.unpack_kv_pages(one * 2, 32, out=bytearray(3 * plain), out_places=[0])
+
+
 def test_bits_of_a_value():
     page = glyd.pack_kv_pages(values(random.Random(1), 128, spread=1), 128)
     assert 8 * len(page) / (128 * 128) < 10.85

@@ -190,12 +190,30 @@ def _walk(src: Any) -> list[tuple[int, Any]]:
     return found
 
 
+def _targets(places: Sequence[int], n: int, plain: int, to: Any) -> list[int]:
+    """Return where pages are written, checked: inside the buffer, and apart from each other."""
+    targets = [operator.index(at) for at in places]
+    if len(targets) != n:
+        raise ParameterError(f"out_places has {len(targets)} places for {n} pages", expected=n, found=len(targets))
+    before = -plain
+    for at in sorted(targets):
+        if at < 0 or at > len(to) - plain:
+            raise BufferTooSmallError(
+                f"a page of {plain} bytes at byte {at} does not fit into out, which has {len(to)}", found=len(to)
+            )
+        if at < before + plain:
+            raise ParameterError(f"pages at bytes {before} and {at} of out overlap: each takes {plain}", found=at)
+        before = at
+    return targets
+
+
 def unpack_kv_pages(
     pages: ReadableBuffer,
     channels: int,
     *,
     places: Sequence[int] | None = None,
     out: WriteableBuffer | None = None,
+    out_places: Sequence[int] | None = None,
     threads: int = 1,
 ) -> bytearray | int:
     """Return the keys or values of pages, bit for bit as they were.
@@ -211,6 +229,9 @@ def unpack_kv_pages(
     out
         Writable C-contiguous buffer with room for bf16 [pages, 128, channels], apart from the pages; None: a new
         bytearray.
+    out_places
+        Where in ``out`` the values of each page go, in bytes from its start; no two may overlap. None: one behind
+        the other.
     threads
         Threads to work with; 0: one a CPU.
 
@@ -246,7 +267,8 @@ def unpack_kv_pages(
         result = bytearray(n * plain if out is None else 0)
         to = borrow_writable(result if out is None else out)
         try:
-            if len(to) < n * plain:
+            targets = range(0, n * plain, plain) if out_places is None else _targets(out_places, n, plain, to)
+            if out_places is None and len(to) < n * plain:
                 raise BufferTooSmallError(
                     f"{n} pages of {channels} channels take {n * plain} bytes, out has {len(to)}",
                     expected=n * plain,
@@ -258,7 +280,7 @@ def unpack_kv_pages(
                 work = scratch(_WORKSPACE_NBYTES)
                 for i, (at, info) in enumerate(found[first : first + count], first):
                     status = lib.glyd_kv_unpack(
-                        to + i * plain, plain, channels, src + at, int(info.size), work, _WORKSPACE_NBYTES, 0
+                        to + targets[i], plain, channels, src + at, int(info.size), work, _WORKSPACE_NBYTES, 0
                     )
                     check_status(status, f"page at byte {at}")
 

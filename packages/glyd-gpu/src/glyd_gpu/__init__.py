@@ -9,6 +9,7 @@ load packed models: `from_pretrained`, or transformers' own.
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 import glyd_gpu_auto
@@ -34,6 +35,7 @@ from glyd_gpu._version import __version__
 from glyd_gpu.modules import set_exact
 
 if TYPE_CHECKING:
+    from glyd_gpu.batching import PackedBatches, check_packable, use_packed_blocks
     from glyd_gpu.kv_cache import GlydKVCache
 
 __all__ = [
@@ -46,6 +48,7 @@ __all__ = [
     "GlydKVCache",
     "GpuError",
     "KernelsUnavailableError",
+    "PackedBatches",
     "PackedMeta",
     "ReadOnlyWeightError",
     "Report",
@@ -53,6 +56,7 @@ __all__ = [
     "ShapeError",
     "UnsupportedDeviceError",
     "__version__",
+    "check_packable",
     "concat_rows",
     "dequantize",
     "from_pretrained",
@@ -61,15 +65,22 @@ __all__ = [
     "set_exact",
     "slice_cols",
     "slice_rows",
+    "use_packed_blocks",
     "verify_packs",
 ]
 
+# modules that import transformers, which takes seconds
+_LATER = {
+    "GlydKVCache": "kv_cache",
+    "PackedBatches": "batching",
+    "check_packable": "batching",
+    "use_packed_blocks": "batching",
+}
+
 
 def __getattr__(name: str) -> Any:
-    if name == "GlydKVCache":  # imports transformers, which takes seconds
-        from glyd_gpu.kv_cache import GlydKVCache  # noqa: PLC0415
-
-        return GlydKVCache
+    if name in _LATER:
+        return getattr(importlib.import_module(f"glyd_gpu.{_LATER[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

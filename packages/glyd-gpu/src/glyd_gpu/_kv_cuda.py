@@ -76,6 +76,15 @@ def kv_unpack(pages: torch.Tensor, places: torch.Tensor, channels: int) -> torch
     return out
 
 
+def kv_unpack_to(pages: torch.Tensor, places: torch.Tensor, out: torch.Tensor, rows: torch.Tensor) -> None:
+    """Write the values of the page that starts at each place to 128 rows of out, from a row on."""
+    ops.check_target(out, places, rows)
+    decoded = kv_unpack(pages, places, out.shape[1])
+    within = torch.arange(ops.TOKENS, device=out.device)
+    each = rows.to(out.device, non_blocking=True).view(-1, 1) + within
+    out.index_copy_(0, each.view(-1), decoded.view(-1, out.shape[1]))
+
+
 def n_splits(device: torch.device, blocks: int, units: int) -> int:
     """Return into how many ranges pages are divided, so that all of a device has work."""
     wanted = BLOCKS_A_SM * int(torch.cuda.get_device_properties(device).multi_processor_count)
@@ -142,3 +151,4 @@ def attention(
 
 library.impl("kv_pack", kv_pack, "CUDA")
 library.impl("kv_unpack", kv_unpack, "CUDA")
+library.impl("kv_unpack_to", kv_unpack_to, "CUDA")

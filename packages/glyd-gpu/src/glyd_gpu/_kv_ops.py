@@ -17,6 +17,9 @@ TOKENS = glyd_codec.KV_TOKENS
 
 library.define("kv_pack(Tensor x) -> (Tensor, Tensor)", tags=(torch.Tag.pt2_compliant_tag,))
 library.define("kv_unpack(Tensor pages, Tensor places, int channels) -> Tensor", tags=(torch.Tag.pt2_compliant_tag,))
+library.define(
+    "kv_unpack_to(Tensor pages, Tensor places, Tensor(a!) out, Tensor rows) -> ()", tags=(torch.Tag.pt2_compliant_tag,)
+)
 
 
 def check_values(x: torch.Tensor) -> None:
@@ -54,6 +57,20 @@ def check_pages(pages: torch.Tensor, places: torch.Tensor, channels: int) -> Non
     glyd_codec.kv_page_bound(channels)
 
 
+def check_target(out: torch.Tensor, places: torch.Tensor, rows: torch.Tensor) -> None:
+    """Check where pages are unpacked to.
+
+    Raises
+    ------
+    ShapeError
+        It is not contiguous bf16 [rows, channels] with a row for every place.
+    """
+    if out.dtype != torch.bfloat16 or out.dim() != 2 or not out.is_contiguous():
+        raise ShapeError(f"pages are unpacked to contiguous bf16 [rows, channels], not {tuple(out.shape)}, {out.dtype}")
+    if rows.dtype != torch.int64 or rows.shape != places.shape:
+        raise ShapeError(f"{places.numel()} places need as many rows of torch.int64, not {tuple(rows.shape)}")
+
+
 def kv_pack(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the pages of keys or values [pages, 128, channels], and where each starts (int64, and the end)."""
     check_values(x)
@@ -76,6 +93,25 @@ def kv_unpack(pages: torch.Tensor, places: torch.Tensor, channels: int) -> torch
     return out
 
 
+def kv_unpack_to(pages: torch.Tensor, places: torch.Tensor, out: torch.Tensor, rows: torch.Tensor) -> None:
+    """Write the values of the page that starts at each place to 128 rows of out, from a row on."""
+    check_pages(pages, places, out.shape[-1])
+    check_target(out, places, rows)
+    channels = out.shape[1]
+    if places.numel():
+        wanted, targets = places.tolist(), (2 * channels * rows).tolist()
+        memory = bytes_of(out)
+        threads = torch.get_num_threads()
+        glyd_codec.unpack_kv_pages(
+            bytes_of(pages), channels, places=wanted, out=memory, out_places=targets, threads=threads
+        )
+
+
+def _fake_kv_unpack_to(pages: torch.Tensor, places: torch.Tensor, out: torch.Tensor, rows: torch.Tensor) -> None:
+    check_pages(pages, places, out.shape[-1])
+    check_target(out, places, rows)
+
+
 def _fake_kv_pack(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     check_values(x)
     nbytes = torch.library.get_ctx().new_dynamic_size()
@@ -89,5 +125,7 @@ def _fake_kv_unpack(pages: torch.Tensor, places: torch.Tensor, channels: int) ->
 
 torch.library.register_fake("glyd::kv_pack", _fake_kv_pack, lib=library)
 torch.library.register_fake("glyd::kv_unpack", _fake_kv_unpack, lib=library)
+torch.library.register_fake("glyd::kv_unpack_to", _fake_kv_unpack_to, lib=library)
+library.impl("kv_unpack_to", kv_unpack_to, "CPU")
 library.impl("kv_pack", kv_pack, "CPU")
 library.impl("kv_unpack", kv_unpack, "CPU")

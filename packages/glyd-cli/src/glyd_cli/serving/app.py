@@ -69,6 +69,29 @@ class Metrics:
         self.loaded = Gauge("glyd_model_loaded", "1: the model is in memory", ["model"], registry=self.registry)
         for name in models.names:
             self.loaded.labels(name).set_function(lambda name=name: float(models.loaded(name) is not None))  # type: ignore[misc]
+        self._models = models
+        self.kv = Gauge(
+            "glyd_kv_cache_bytes",
+            "Bytes of the KV cache, held, and what its tokens take plain",
+            ["model", "form", "counted"],
+            registry=self.registry,
+        )
+        self.kv_room = Gauge("glyd_kv_cache_room_tokens", "Most tokens of it", ["model"], registry=self.registry)
+
+    def text(self) -> str:
+        """Return all in Prometheus' form; models that were unloaded have no KV cache."""
+        self.kv.clear()
+        self.kv_room.clear()
+        for name in self._models.names:
+            served = self._models.loaded(name)
+            held = (
+                None if served is None or served.engine.info.task != "generate" else cast("Engine", served.engine).kv()
+            )
+            if held is not None:
+                self.kv.labels(name, held.form, "held").set(held.nbytes)
+                self.kv.labels(name, held.form, "plain").set(held.plain_nbytes)
+                self.kv_room.labels(name).set(held.room)
+        return generate_latest(self.registry).decode()
 
     async def watched(
         self, job: ChatCompletion | Completion, endpoint: str, lease: Lease
@@ -298,4 +321,4 @@ def _add_facts(app: FastAPI, models: Models, metrics: Metrics) -> None:
 
     @app.get("/metrics")
     async def shown_metrics() -> PlainTextResponse:
-        return PlainTextResponse(generate_latest(metrics.registry).decode(), media_type="text/plain; version=0.0.4")
+        return PlainTextResponse(metrics.text(), media_type="text/plain; version=0.0.4")

@@ -149,6 +149,28 @@ class Load:
     n_waiting: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class KvHeld:
+    """What the KV cache takes.
+
+    Attributes
+    ----------
+    form
+        ``plain``: allocated as a whole when the engine starts; ``packed``: grows with its tokens.
+    nbytes
+        Bytes held.
+    plain_nbytes
+        Bytes that the same tokens take plain.
+    room
+        Tokens that it holds at most.
+    """
+
+    form: Literal["plain", "packed"]
+    nbytes: int
+    plain_nbytes: int
+    room: int
+
+
 class Engine(Protocol):
     """Runs one model for many requests at once."""
 
@@ -179,4 +201,8 @@ class Engine(Protocol):
 
     def load(self) -> Load:
         """Return how much runs and waits."""
+        ...
+
+    def kv(self) -> KvHeld | None:
+        """Return what the KV cache takes; None where another process knows."""
         ...

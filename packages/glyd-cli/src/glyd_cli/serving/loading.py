@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 import transformers
@@ -309,7 +309,8 @@ def make_engine(
     free = free_nbytes(model.device)
     left = slots * info.context * kv_bytes_a_token(model) if free is None else free
     left = int(left * _KV_SHARE[model.device.type])
-    room = kv_room(model, left)
+    kv = chosen_kv(options, model)
+    room = kv_room(model, left, kv=kv, n_slots=slots)
     wanted = options.context or _CONTEXT_MIN
     if room < wanted:
         raise UsageError(_too_long(wanted, wanted * kv_bytes_a_token(model), left, room))
@@ -317,7 +318,26 @@ def make_engine(
         info = replace(info, context=room)
     tokens = min(room, slots * info.context)
     sizes = {"n_slots": slots, "n_queue": options.queue, "kv_tokens": tokens}
-    return TransformersEngine(model, tokenizer, info, **sizes, graphs=options.graphs)
+    return TransformersEngine(model, tokenizer, info, **sizes, graphs=options.graphs, kv=kv)
+
+
+def chosen_kv(options: ServeOptions, model: Any) -> Literal["plain", "packed"]:
+    """Return how keys and values are held: plain unless packed is asked for, since no GPU has run it yet.
+
+    Raises
+    ------
+    UsageError
+        They cannot be packed: the model's are of another kind, or graphs are to be captured.
+    """
+    if options.kv != "packed":
+        return "plain"
+    if options.graphs:
+        raise UsageError("--kv packed runs without --graphs: its pages grow with every step")
+    try:
+        glyd_gpu.check_packable(model)
+    except (glyd.ParameterError, glyd_gpu.UnsupportedDeviceError) as error:
+        raise UsageError(f"--kv packed: {error}; --kv plain runs everywhere") from error
+    return "packed"
 
 
 def _describe(options: ServeOptions, model: Any) -> ModelInfo:

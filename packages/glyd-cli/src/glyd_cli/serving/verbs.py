@@ -82,6 +82,8 @@ def serve_model(options: ServeOptions, reporter: Reporter, listener: socket.sock
         f"{info.name}: {info.layout} weights {size_text(info.weight_nbytes)}, window {info.context} tokens, "
         f"{slots} at once, on {place}, ready in {time.monotonic() - start:.1f} s"
     )
+    if options.kv == "packed":
+        facts += "\nkeys and values are packed: about 30% fewer bytes, the same tokens, slower steps"
     if len(models.names) > 1:
         facts += f"\nalso, loaded when asked for: {', '.join(models.names[1:])}"
     try:

@@ -68,6 +68,9 @@ class VllmEngine:
             self._process.log_path.unlink(missing_ok=True)
         self._process.stop()
 
+    def kv(self) -> None:
+        """Say nothing: vLLM's own metrics do."""
+
     def load(self) -> Load:
         """Return how much runs and waits."""
         running = min(self._n_active, self._n_slots)
