@@ -227,6 +227,17 @@ static void test_members(void) {
   expect_member(p, 0, "a name");
   put_text(p + 345, "v1/folder");
   expect_member(p, 0, "folder/v1/a name");
+  CHECK_EQ(glyd_base_member_blocks(p), 0); /* no digits */
+  put_text(p + 124, "00000001001");
+  CHECK_EQ(glyd_base_member_blocks(p), 1024);
+  put_text(p + 124, "00000001000");
+  CHECK_EQ(glyd_base_member_blocks(p), 512);
+  put_text(p + 124, "77777777777");
+  CHECK_EQ(glyd_base_member_blocks(p), (uint64_t)1 << 33);
+  p[124 + 10] = '8';
+  CHECK_EQ(glyd_base_member_blocks(p), 0);
+  p[124] = 0x80; /* a binary number */
+  CHECK_EQ(glyd_base_member_blocks(p), 0);
   memset(p, 'n', 100);
   memset(p + 345, 'p', 155);
   glyd_base_member member;

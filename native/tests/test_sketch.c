@@ -5,6 +5,7 @@
  * than the bound; marks, of which every CPU variant finds the same.
  */
 #include "common/cpu.h"
+#include "frame_test.h"
 #include "glyd/glyd.h"
 #include "match/match_marks.h"
 #include "test.h"
@@ -81,11 +82,35 @@ static void check_marks(void) {
   CHECK_EQ(glyd_match_marks(glyd_cpu_features(), zeros, 1), 0);
 }
 
+/* A list has the marks that its blocks have one by one, for every CPU variant, and reads no further. */
+static void check_lists(void) {
+  enum { BLOCKS = 9 };
+  static uint16_t listed[BLOCKS * GLYD_MARKS_AT_ONCE], places[BLOCKS * GLYD_MARKS_AT_ONCE];
+  const size_t size = BLOCKS * GLYD_MARKS_AT_ONCE + GLYD_MARK_BYTES;
+  guard end = guard_new(size, 0);
+  const unsigned cpus[] = {glyd_cpu_features(), GLYD_CPU_SCALAR};
+  for (unsigned spacing_log = 1; spacing_log <= 10; spacing_log += 3) {
+    for (size_t at = 0; at < LEN - size; at += 997) {
+      memcpy(end.p, data + at, size);
+      size_t n = 0;
+      for (size_t i = 0; i + GLYD_MARK_BYTES < size; i++)
+        if (glyd_match_marks_first(end.p + i, 1, spacing_log)) listed[n++] = (uint16_t)i;
+      TEST_AT("spacing 2^%u, at %zu", spacing_log, at);
+      for (unsigned c = 0; c < 2; c++) {
+        CHECK_EQ(glyd_match_marks_list(cpus[c], end.p, BLOCKS, spacing_log, places), n);
+        CHECK_BYTES(places, listed, n * sizeof *places);
+      }
+    }
+  }
+  guard_free(end);
+}
+
 int main(void) {
   uint64_t seed = 5;
   for (size_t i = 0; i < LEN; i++) data[i] = (uint8_t)(test_random(&seed) >> 24);
   check("noise");
   check_marks();
+  check_lists();
   for (size_t i = 0; i < LEN; i++) data[i] = (uint8_t)(i / 700);
   check("runs");
   for (size_t i = 0; i < LEN; i++) data[i] = i % 8 == 3 ? 0x80 : 0; /* 2^31 and 0 are a mark */

@@ -20,6 +20,7 @@
 #define GRAIN_MAX 6u
 #define NUMBER_BITS 26u /* of a rounded place, as long as grains may grow */
 #define KEY 24u         /* bytes hashed at a mark */
+#define LISTED 512u     /* bytes of the base whose marks are listed before they are entered */
 #define RING 16u        /* marks between a hash and its use: a cache miss is about as long */
 #define LOOK 32u        /* bytes left where nothing is looked up any more */
 
@@ -61,6 +62,9 @@ static map_shape shape_of(uint64_t size) {
   s.buckets = (size >> s.spacing_log) / LOAD + 1;
   return s;
 }
+
+_Static_assert(GLYD_BASE_PIECE % LISTED == 0 && LISTED % GLYD_BASE_MEMBER_BLOCK == 0,
+               "pieces end at the end of a list");
 
 uint64_t glyd_base_map_memory(uint64_t base_size) { return shape_of(base_size).buckets * WAYS * sizeof(uint32_t); }
 
@@ -118,16 +122,29 @@ GLYD_INLINE void put_later(pending *ring, uint32_t *map, const map_shape *s, uin
   __builtin_prefetch(bucket_of(map, s, hash), 1);
 }
 
+/* Enter the members whose headers start at at and before end by their names, as marks are by what follows them. */
+static void put_members(const glyd_base *base, uint64_t at, uint64_t end, pending *ring, uint32_t *map,
+                        const map_shape *s) {
+  glyd_base_member member;
+  for (; at < end && base->size - at >= GLYD_BASE_MEMBER_HEADERS; at += GLYD_BASE_MEMBER_BLOCK)
+    if (glyd_base_is_header(base->data + at) && glyd_base_member_read(base->data + at, &member) >= 0)
+      put_later(ring, map, s, member.hash, at);
+}
+
 static void build(const glyd_base *base, uint32_t *map, const map_shape *s) {
   const unsigned cpu = glyd_cpu_features();
   pending ring = {.n = 0};
-  for (uint64_t at = 0; at < base->size; at += GLYD_MARKS_AT_ONCE) {
+  uint16_t places[LISTED];
+  uint64_t at = 0;
+  for (; base->size - at >= LISTED + LOOK; at += LISTED) {
     if (at % GLYD_BASE_PIECE == 0 && at > 0) glyd_base_source_release(base, at - GLYD_BASE_PIECE, at);
-    if (at % GLYD_BASE_MEMBER_BLOCK == 0 && base->size - at >= GLYD_BASE_MEMBER_HEADERS &&
-        glyd_base_is_header(base->data + at)) {
-      glyd_base_member member; /* entered by its name, as marks are by what follows them */
-      if (glyd_base_member_read(base->data + at, &member) >= 0) put_later(&ring, map, s, member.hash, at);
-    }
+    const uint8_t *const data = base->data + at;
+    put_members(base, at, at + LISTED, &ring, map, s);
+    const size_t n = glyd_match_marks_list(cpu, data, LISTED / GLYD_MARKS_AT_ONCE, s->spacing_log, places);
+    for (size_t i = 0; i < n; i++) put_later(&ring, map, s, hash_key(data + places[i]), at + places[i]);
+  }
+  put_members(base, at, base->size, &ring, map, s);
+  for (; at < base->size; at += GLYD_MARKS_AT_ONCE) {
     for (uint64_t marks = marks_before(cpu, base->data, at, base->size, s->spacing_log); marks; marks &= marks - 1) {
       const uint64_t place = at + glyd_ctz64(marks);
       put_later(&ring, map, s, hash_key(base->data + place), place);
@@ -176,12 +193,16 @@ GLYD_INLINE uint64_t runs_of_16(uint64_t bits) {
   return bits & bits >> 8;
 }
 
+#define AHEAD 2048 /* bytes that are fetched ahead: copies start anywhere, and the processor takes a while to notice */
+
 /* How many bytes at a equal those at b, before the end of a and of b. */
 GLYD_INLINE size_t count_equal(const uint8_t *a, const uint8_t *a_end, const uint8_t *b, const uint8_t *b_end) {
   const uint8_t *const start = a;
   while (a_end - a >= 64 && b_end - b >= 64) {
     const uint64_t differ = ~equal_bytes(a, b);
     if (differ != 0) return (size_t)(a - start) + glyd_ctz64(differ);
+    __builtin_prefetch(a + AHEAD);
+    __builtin_prefetch(b + AHEAD);
     a += 64;
     b += 64;
   }
@@ -209,7 +230,9 @@ typedef struct finder {
   const uint8_t *known; /* content before it was changed in place: it is not looked up */
   const uint8_t *base;
   uint64_t size;               /* of the base */
-  uint64_t near_from, near_to; /* part of the base that is in tables->near */
+  uint64_t near_from, near_to; /* part of the base that is in tables->near: */
+  uint32_t near_first;         /* what is entered there for near_from, */
+  uint32_t near_count;         /* and how many blocks it has */
   map_shape shape;
   uint32_t *map;
   unsigned cpu;
@@ -273,7 +296,13 @@ GLYD_INLINE void find_member(finder *f, const uint8_t *at) {
     f->blocks += GLYD_BASE_MEMBER_BLOCK;
     if (!glyd_base_is_header(block)) continue;
     f->member = block;
-    if (!glyd_base_is_member(block)) f->blocks = block + GLYD_BASE_MEMBER_HEADERS;
+    const size_t left = (size_t)(f->end - f->blocks);
+    if (!glyd_base_is_member(block)) {
+      f->blocks = block + GLYD_BASE_MEMBER_HEADERS;
+    } else {
+      const uint64_t size = glyd_base_member_blocks(block);
+      f->blocks += size < left ? size : left;
+    }
   }
 }
 
@@ -322,13 +351,8 @@ static void learn(finder *f, uint64_t from, uint64_t to) {
   }
 }
 
-/* Know what of the base is near the place where it goes on from content at at. */
-static void learn_around(finder *f, const uint8_t *at) {
-  const uint64_t place = (uint64_t)(at - f->in) + f->shifts.slot[0];
-  if (place >= f->size) return;
-  const uint64_t least = place < NEIGHBOURS / 2 ? 0 : place - NEIGHBOURS / 2;
-  const uint64_t most = f->size - place < NEIGHBOURS / 2 ? f->size : place + NEIGHBOURS / 2;
-  if (f->near_from <= least && most <= f->near_to) return;
+/* Learn what is near place and not known yet. */
+static void learn_at(finder *f, uint64_t place) {
   const uint64_t mask = ~(((uint64_t)1 << BLOCK_LOG) - 1);
   const uint64_t from = (place < NEIGHBOURS ? 0 : place - NEIGHBOURS) & mask;
   const uint64_t to = f->size - place < NEIGHBOURS ? f->size : (place + NEIGHBOURS) & mask;
@@ -336,29 +360,52 @@ static void learn_around(finder *f, const uint8_t *at) {
     learn(f, from, to);
     f->near_from = from;
     f->near_to = to;
-    return;
+  } else {
+    if (from < f->near_from) {
+      learn(f, from, f->near_from);
+      f->near_from = from;
+    }
+    if (to > f->near_to) {
+      learn(f, f->near_to & mask, to);
+      f->near_to = to;
+      if (from > f->near_from) f->near_from = from;
+    }
   }
-  if (from < f->near_from) {
-    learn(f, from, f->near_from);
-    f->near_from = from;
-  }
-  if (to > f->near_to) {
-    learn(f, f->near_to & mask, to);
-    f->near_to = to;
-    if (from > f->near_from) f->near_from = from;
-  }
+  f->near_first = (uint32_t)(f->near_from >> BLOCK_LOG) + 1;
+  f->near_count = (uint32_t)((f->near_to - f->near_from + ~mask) >> BLOCK_LOG);
 }
 
-/* The best of what is near for the content at at, of which hash is the hash;
- * length 0: none. What was near before is passed over: it costs a cache miss. */
-GLYD_INLINE candidate look_up_near(const finder *f, const uint8_t *at, uint64_t hash) {
+/* Know what of the base is near the place where it goes on from content at at. */
+GLYD_INLINE void learn_around(finder *f, const uint8_t *at) {
+  const uint64_t place = (uint64_t)(at - f->in) + f->shifts.slot[0];
+  if (place >= f->size) return;
+  const uint64_t least = place < NEIGHBOURS / 2 ? 0 : place - NEIGHBOURS / 2;
+  const uint64_t most = f->size - place < NEIGHBOURS / 2 ? f->size : place + NEIGHBOURS / 2;
+  if (f->near_from > least || most > f->near_to) learn_at(f, place);
+}
+
+/* What of the base may be near for content of this hash, in blocks from near_from on: what was near before is passed
+ * over, as it costs a cache miss. Nearly always there is none, of both at once. */
+typedef struct near_blocks {
+  uint32_t of[2];
+} near_blocks;
+
+GLYD_INLINE near_blocks blocks_near(const finder *f, uint64_t hash) {
   const uint32_t *const pair = f->tables->near + 2 * (hash >> (64 - NEAR_BITS));
+  return (near_blocks){{pair[0] - f->near_first, pair[1] - f->near_first}};
+}
+
+GLYD_INLINE int has_near(const finder *f, near_blocks near) {
+  return (near.of[0] < f->near_count) | (near.of[1] < f->near_count);
+}
+
+/* The best of them for the content at at; length 0: none. */
+static candidate look_up_near(const finder *f, const uint8_t *at, near_blocks near) {
   candidate best = {at, 0, 0};
   for (unsigned k = 0; k < 2; k++) {
-    if (pair[k] == 0) continue;
-    const uint64_t place = (uint64_t)(pair[k] - 1) << BLOCK_LOG;
-    if (place - f->near_from >= f->near_to - f->near_from || f->size - place < 16) continue;
-    if (glyd_load64(f->base + place) != glyd_load64(at)) continue;
+    if (near.of[k] >= f->near_count) continue;
+    const uint64_t place = f->near_from + ((uint64_t)near.of[k] << BLOCK_LOG);
+    if (f->size - place < 16 || glyd_load64(f->base + place) != glyd_load64(at)) continue;
     const candidate c = extend(f, at, place);
     if (c.length > best.length) best = c;
   }
@@ -411,14 +458,26 @@ static int is_worth(const finder *f, candidate c) {
   return 1;
 }
 
-/* Whether at is a marked place. Marks are made for 64 places at once, those around at. */
-GLYD_INLINE int is_marked(finder *f, const uint8_t *at) {
-  const uint8_t *const start = at - (size_t)(at - f->in) % GLYD_MARKS_AT_ONCE;
-  if (f->marks_at != start) {
-    f->marks_at = start;
-    f->marks = marks_before(f->cpu, f->in, (uint64_t)(start - f->in), (uint64_t)(f->end - f->in), f->shape.spacing_log);
+/* The first marked place from at on and before stop, or stop. Marks are made for 64 places at once, those around at. */
+GLYD_INLINE const uint8_t *next_mark(finder *f, const uint8_t *at, const uint8_t *stop) {
+  while (at < stop) {
+    const size_t within = (size_t)(at - f->in) % GLYD_MARKS_AT_ONCE;
+    const uint8_t *const start = at - within;
+    if (f->marks_at != start) {
+      f->marks_at = start;
+      f->marks =
+          marks_before(f->cpu, f->in, (uint64_t)(start - f->in), (uint64_t)(f->end - f->in), f->shape.spacing_log);
+      for (uint64_t marks = f->marks >> within << within; marks; marks &= marks - 1)
+        __builtin_prefetch(bucket_of(f->map, &f->shape, hash_key(start + glyd_ctz64(marks))));
+    }
+    const uint64_t left = f->marks >> within;
+    if (left != 0) {
+      const uint8_t *const mark = at + glyd_ctz64(left);
+      return mark < stop ? mark : stop;
+    }
+    at = start + GLYD_MARKS_AT_ONCE;
   }
-  return (int)(f->marks >> (size_t)(at - start) & 1);
+  return stop;
 }
 
 /* Where a copy has just ended: the best of the places that have the bytes around
@@ -428,17 +487,20 @@ static candidate look_around(finder *f, const uint8_t *at) {
   candidate best = {at, 0, 0};
   learn_around(f, at);
   const size_t n = (size_t)(at - f->in) < AROUND ? (size_t)(at - f->in) + 1 : AROUND;
-  for (size_t k = 0; k < n; k++) {
-    const uint8_t *const p = at - k;
-    candidate c = look_up_near(f, p, hash16(p));
-    if (glyd_match_marks_first(p, 1, f->shape.spacing_log)) {
+  const uint8_t *p = at - (n - 1), *mark = next_mark(f, p, at + 1);
+  for (; p <= at; p++) {
+    const near_blocks near = blocks_near(f, hash16(p));
+    if (!has_near(f, near) && p != mark) continue;
+    candidate c = look_up_near(f, p, near);
+    if (p == mark) {
       const candidate far = look_up(f, p);
       if (far.length > c.length) c = far;
+      mark = next_mark(f, p + 1, at + 1);
     }
     if (c.length == 0 || c.at + c.length <= at) continue;
     const size_t skip = (size_t)(at > c.at ? at - c.at : 0); /* the copy before has them */
     c = (candidate){at, c.place + skip, c.length - skip};
-    if (c.length > best.length) best = c;
+    if (c.length >= best.length) best = c;
   }
   return best;
 }
@@ -515,17 +577,20 @@ GLYD_INLINE candidate choose(finder *f, const uint8_t *at, const uint8_t *last, 
       at + near <= last ? at + near : last + 1; /* a near copy starts, or it goes on from here */
   const uint8_t *p = at > f->known ? at : f->known;
   if (p < stop) learn_around(f, p);
+  const uint8_t *mark = next_mark(f, p, stop);
   while (p < stop) {
     const uint64_t hash = hash16(p);
-    candidate c = look_up_near(f, p, hash);
-    if (is_worth(f, c)) return c;
+    const near_blocks blocks = blocks_near(f, hash);
+    if (has_near(f, blocks)) {
+      const candidate c = look_up_near(f, p, blocks);
+      if (is_worth(f, c)) return c;
+    }
     note_recent(f, p, hash);
     /* content that has nothing in common with the base for long may go on like that */
     const size_t gap = (size_t)(p - f->from) / SPARSER;
-    const uint8_t *const after = p + 1 + (gap < SPARSEST ? gap : SPARSEST);
-    for (; p < after && p < stop; p++) {
-      if (!is_marked(f, p)) continue;
-      c = look_up(f, p);
+    p += 1 + (gap < SPARSEST ? gap : SPARSEST);
+    for (const uint8_t *const to = p < stop ? p : stop; mark < to; mark = next_mark(f, mark + 1, stop)) {
+      const candidate c = look_up(f, mark);
       if (is_worth(f, c)) return c;
     }
   }

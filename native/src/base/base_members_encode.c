@@ -4,6 +4,8 @@
 #include "base/base_members_encode.h"
 
 #define NAME_SIZE 100u
+#define SIZE_AT 124u
+#define SIZE_DIGITS 11u
 #define TYPE_AT 156u
 #define PREFIX_AT 345u
 #define PREFIX_SIZE 155u
@@ -62,6 +64,16 @@ static void set_path(glyd_base_member *member, const uint8_t *path, size_t size)
     hash ^= hash >> 29;
   }
   member->hash = hash * 0x9FB21C651E98DF25u;
+}
+
+uint64_t glyd_base_member_blocks(const uint8_t *header) {
+  uint64_t size = 0;
+  for (unsigned i = 0; i < SIZE_DIGITS; i++) {
+    const unsigned digit = header[SIZE_AT + i] - (unsigned)'0';
+    if (digit > 7) return 0;
+    size = size << 3 | digit;
+  }
+  return (size + GLYD_BASE_MEMBER_BLOCK - 1) & ~(uint64_t)(GLYD_BASE_MEMBER_BLOCK - 1);
 }
 
 int glyd_base_member_read(const uint8_t *blocks, glyd_base_member *member) {

@@ -27,6 +27,9 @@ GLYD_INLINE int glyd_base_is_member(const uint8_t *header) {
   return type == 0 || (type >= '0' && type <= '7');
 }
 
+/* Bytes of a member's content, in whole blocks; 0 where its header does not say it in octal digits. */
+uint64_t glyd_base_member_blocks(const uint8_t *header);
+
 /* The path of a member less its first part, which names the version where whole
  * trees are released. Of long paths the end. */
 #define GLYD_BASE_MEMBER_PATH 256u

@@ -25,6 +25,14 @@ uint64_t glyd_match_marks_first(const uint8_t *p, unsigned n, unsigned spacing_l
   return marks;
 }
 
+/* Put the places of the bits behind the n that are listed. There is seldom more than one: that takes no branch. */
+GLYD_INLINE size_t list_bits(uint64_t marks, size_t at, uint16_t *places, size_t n) {
+  places[n] = (uint16_t)(at + (marks ? glyd_ctz64(marks) : 0));
+  n += marks != 0;
+  for (marks &= marks - 1; marks; marks &= marks - 1) places[n++] = (uint16_t)(at + glyd_ctz64(marks));
+  return n;
+}
+
 #if defined(__x86_64__)
 #define AVX2_CODE __attribute__((target("avx2,bmi,bmi2,lzcnt")))
 
@@ -36,7 +44,7 @@ AVX2_CODE static inline __m256i marks_by_fours(const uint8_t *p, __m256i below) 
   return _mm256_cmpgt_epi32(below, h);
 }
 
-AVX2_CODE static uint64_t marks_avx2(const uint8_t *p, unsigned spacing_log) {
+AVX2_CODE static inline uint64_t marks_avx2(const uint8_t *p, unsigned spacing_log) {
   const __m256i below = _mm256_set1_epi32((int)(0x80000000u + ((uint32_t)1 << (32 - spacing_log))));
   uint64_t marks = 0;
   for (unsigned half = 0; half < 64; half += 32) {
@@ -50,6 +58,17 @@ AVX2_CODE static uint64_t marks_avx2(const uint8_t *p, unsigned spacing_log) {
   }
   return marks;
 }
+
+#define AHEAD 2048 /* bytes: callers use what was listed in between, which makes the processor's own guess late */
+
+AVX2_CODE static size_t list_avx2(const uint8_t *p, size_t blocks, unsigned spacing_log, uint16_t *places) {
+  size_t n = 0;
+  for (size_t i = 0; i < blocks; i++) {
+    __builtin_prefetch(p + i * GLYD_MARKS_AT_ONCE + AHEAD);
+    n = list_bits(marks_avx2(p + i * GLYD_MARKS_AT_ONCE, spacing_log), i * GLYD_MARKS_AT_ONCE, places, n);
+  }
+  return n;
+}
 #endif
 
 uint64_t glyd_match_marks(unsigned cpu, const uint8_t *p, unsigned spacing_log) {
@@ -58,4 +77,16 @@ uint64_t glyd_match_marks(unsigned cpu, const uint8_t *p, unsigned spacing_log) 
 #endif
   (void)cpu;
   return glyd_match_marks_first(p, 64, spacing_log);
+}
+
+size_t glyd_match_marks_list(unsigned cpu, const uint8_t *p, size_t blocks, unsigned spacing_log, uint16_t *places) {
+#if defined(__x86_64__)
+  if (cpu & GLYD_CPU_AVX2) return list_avx2(p, blocks, spacing_log, places);
+#endif
+  (void)cpu;
+  size_t n = 0;
+  for (size_t i = 0; i < blocks; i++)
+    n = list_bits(glyd_match_marks_first(p + i * GLYD_MARKS_AT_ONCE, 64, spacing_log), i * GLYD_MARKS_AT_ONCE, places,
+                  n);
+  return n;
 }

@@ -20,4 +20,8 @@ uint64_t glyd_match_marks(unsigned cpu, const uint8_t *p, unsigned spacing_log);
  * n + GLYD_MARK_BYTES - 1). */
 uint64_t glyd_match_marks_first(const uint8_t *p, unsigned n, unsigned spacing_log);
 
+/* List the marks of blocks times 64 places from p on, at most 2^16, as bytes from p, and return how many they are.
+ * places has room for all places; p[0 .. 64 blocks + GLYD_MARK_BYTES) is read. */
+size_t glyd_match_marks_list(unsigned cpu, const uint8_t *p, size_t blocks, unsigned spacing_log, uint16_t *places);
+
 #endif
