@@ -85,10 +85,23 @@ class PagedTensor:
             self.table = torch.cat([self.table, entries.view(batch, heads, n)], dim=2)
             self.chunks[self.next_chunk] = pages
             self.next_chunk += 1
+            self._merge()
             tail = tail[:, :, n * TOKENS :]
         self.tail = (
             tail.clone() if n or tail is new else tail
         )  # a view would keep the whole prompt, or what the caller has
+
+    def _merge(self) -> None:
+        """Put the newest chunks together while they are of about one size, so that few are left, each moved seldom."""
+        while len(self.chunks) > 1:
+            before, last = sorted(self.chunks)[-2:]
+            first = self.chunks[before]
+            if first.numel() > 2 * self.chunks[last].numel():
+                return
+            self._addresses = None
+            self.chunks[before] = torch.cat([first, self.chunks.pop(last)])
+            moved = self.table >> _SHIFT == last
+            self.table = torch.where(moved, (self.table & _MASK) + first.numel() | before << _SHIFT, self.table)
 
     def pages(self, entries: torch.Tensor) -> torch.Tensor:
         """Return the values [entries, 128, channels] of table entries."""
@@ -104,17 +117,32 @@ class PagedTensor:
             out[mine.to(out.device)] = torch.ops.glyd.kv_unpack(self.chunks[chunk], places[mine], channels)
         return out
 
-    def full(self, n: int | None = None) -> torch.Tensor:
-        """Return the last n tokens, or all, as a tensor of its own."""
-        n = self.n_tokens if n is None else n
+    def full(self, n: int | None = None, new: torch.Tensor | None = None) -> torch.Tensor:
+        """Return the last n tokens, or all, and new ones behind them, as a tensor of its own."""
+        n = self.n_tokens if n is None else min(n, self.n_tokens)
         batch, heads, kept, channels = self.tail.shape
-        first = max(self.n_tokens - n, 0)
-        page = first // TOKENS
-        if page >= self.n_pages:
-            return self.tail[:, :, kept - n :].clone() if n < kept else self.tail.clone()
-        entries = self.table[:, :, page:]
-        decoded = self.pages(entries.reshape(-1)).view(batch, heads, entries.shape[2] * TOKENS, channels)
-        return torch.cat([decoded[:, :, first - page * TOKENS :], self.tail], dim=2)
+        out = self.tail.new_empty((batch, heads, n + (0 if new is None else new.shape[2]), channels))
+        if new is not None:
+            out[:, :, n:] = new
+        n_tail = min(n, kept)
+        out[:, :, n - n_tail : n] = self.tail[:, :, kept - n_tail :]
+        whole, rest = divmod(n - n_tail, TOKENS)
+        if rest:  # of a page that is shown in part
+            part = self.pages(self.table[:, :, self.n_pages - whole - 1].reshape(-1))
+            out[:, :, :rest] = part.view(batch, heads, TOKENS, channels)[:, :, TOKENS - rest :]
+        if whole:
+            entries = self.table[:, :, self.n_pages - whole :]
+            starts = torch.arange(batch * heads).view(batch, heads, 1) * out.shape[2]
+            self._decode(entries, out.view(-1, channels), starts + rest + TOKENS * torch.arange(whole))
+        return out
+
+    def _decode(self, entries: torch.Tensor, out: torch.Tensor, rows: torch.Tensor) -> None:
+        """Write the values of table entries to 128 rows of out each."""
+        number, places = entries >> _SHIFT, entries & _MASK
+        held = torch.unique(number).tolist()
+        for chunk in held:
+            mine = slice(None) if len(held) == 1 else number == chunk
+            torch.ops.glyd.kv_unpack_to(self.chunks[chunk], places[mine].reshape(-1), out, rows[mine].reshape(-1))
 
     def crop(self, n: int) -> None:
         """Remove the last n tokens, or all when there are not so many."""

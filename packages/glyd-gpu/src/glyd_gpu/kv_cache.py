@@ -117,7 +117,7 @@ class PackedLayer(DynamicLayer):
         full = []
         for which, new in enumerate(states):
             store = self._of(which)
-            full.append(torch.cat([store.full(kept), new], dim=2) if kept else new)
+            full.append(store.full(kept, new) if kept else new)
             store.append(new)
         return full[0], full[1]
 

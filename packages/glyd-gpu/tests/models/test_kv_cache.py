@@ -138,6 +138,21 @@ def test_beams_share_pages():
     assert torch.equal(layer.values, x.expand(5, -1, -1, -1))
 
 
+def test_chunks_stay_few():
+    layer = PackedLayer()
+    generator = torch.Generator().manual_seed(2)
+    whole = states(2, 1, 70 * 128, 16, generator)
+    for first in range(0, whole.shape[2], 64):
+        layer.update(whole[:, :, first : first + 64], whole[:, :, first : first + 64])
+    for store in layer.stores:
+        assert len(store.chunks) <= 8  # 70 pages a head came one at a time
+        assert store.n_pages == 70
+    assert torch.equal(layer.keys, whole)
+    layer.batch_select_indices(torch.tensor([1, 1, 0]))
+    layer.crop(-300)
+    assert torch.equal(layer.values, whole[[1, 1, 0], :, :-300])
+
+
 def test_what_nobody_sees_is_let_go():
     layer = PackedLayer()
     generator = torch.Generator().manual_seed(1)
