@@ -65,6 +65,9 @@ static int is_clock(const glyd_record_source *s) {
   return s->c.kind == GLYD_RECORD_INT && s->c.format == GLYD_RECORD_CLOCK;
 }
 
+/* Has the sampled row no value? What it has instead costs the same whatever the prediction. */
+static int is_null(const glyd_record_source *s, uint32_t row) { return s->null && (s->null[row >> 3] >> (row & 7) & 1); }
+
 /* Bits of `total` symbols, at most SAMPLE, by their counts. */
 static uint64_t entropy(const chooser *x, const uint32_t *h, unsigned size, uint32_t total) {
   uint64_t sum = x->plogp[total];
@@ -168,14 +171,15 @@ static uint64_t cost_keyed(chooser *h, int c, unsigned pred, const numbering *ke
   if (pred == GLYD_PRED_LAST) {
     for (uint32_t i = 0; i < h->n; i++) {
       h->z[i] = (uint32_t)h->last[key[i]];
-      h->last[key[i]] = v[i];
+      if (!is_null(s, h->from + i)) h->last[key[i]] = v[i];
     }
     for (uint32_t i = warm; i < h->n; i++)
-      h->z[i] = glyd_record_zigzag(glyd_record_difference(clock, (uint32_t)v[i], h->z[i]));
+      h->z[i] = is_null(s, h->from + i) ? 0 : glyd_record_zigzag(glyd_record_difference(clock, (uint32_t)v[i], h->z[i]));
     cost = residual_cost(h, h->z + warm, counted, bound / h->n * counted);
   } else {
     uint32_t low[256] = {0}, high[256] = {0}, misses = 0;
     for (uint32_t i = 0; i < h->n; i++) {
+      if (is_null(s, h->from + i)) continue;
       h->z[misses] = (uint32_t)v[i];
       misses += v[i] != h->last[key[i]] && i >= warm;
       h->last[key[i]] = v[i];
@@ -300,6 +304,8 @@ static uint64_t cost_values(chooser *h, int c, unsigned pred, int j, int k, uint
     for (uint32_t i = 0; i < n; i++) h->z[i] = glyd_record_zigzag(glyd_record_difference(1, (uint32_t)v[i], p[i]));
   else
     for (uint32_t i = 0; i < n; i++) h->z[i] = glyd_record_zigzag((uint32_t)v[i] - p[i]);
+  if (s->null)
+    for (uint32_t i = 0; i < n; i++) h->z[i] = is_null(s, h->from + i) ? 0 : h->z[i];
   return residual_cost(h, h->z, n, bound);
 }
 
