@@ -17,7 +17,7 @@ extern "C" {
 #define GLYD_COLUMN_HINT_SIZE 64
 
 typedef struct glyd_records_info {
-  int shape;          /* 1 delimited, 2 JSON lines, 3 SQL, 4 log; others: not known to this version */
+  int shape;          /* 1 delimited, 2 JSON, 3 SQL, 4 log; others: not known to this version */
   uint32_t n_tables;  /* that of all rows and, if there are several kinds of row, one a kind */
   uint32_t n_columns; /* of all tables */
   uint64_t n_rows;

@@ -66,7 +66,9 @@ static int is_clock(const glyd_record_source *s) {
 }
 
 /* Has the sampled row no value? What it has instead costs the same whatever the prediction. */
-static int is_null(const glyd_record_source *s, uint32_t row) { return s->null && (s->null[row >> 3] >> (row & 7) & 1); }
+static int is_null(const glyd_record_source *s, uint32_t row) {
+  return s->null && (s->null[row >> 3] >> (row & 7) & 1);
+}
 
 /* Bits of `total` symbols, at most SAMPLE, by their counts. */
 static uint64_t entropy(const chooser *x, const uint32_t *h, unsigned size, uint32_t total) {
@@ -174,7 +176,8 @@ static uint64_t cost_keyed(chooser *h, int c, unsigned pred, const numbering *ke
       if (!is_null(s, h->from + i)) h->last[key[i]] = v[i];
     }
     for (uint32_t i = warm; i < h->n; i++)
-      h->z[i] = is_null(s, h->from + i) ? 0 : glyd_record_zigzag(glyd_record_difference(clock, (uint32_t)v[i], h->z[i]));
+      h->z[i] =
+          is_null(s, h->from + i) ? 0 : glyd_record_zigzag(glyd_record_difference(clock, (uint32_t)v[i], h->z[i]));
     cost = residual_cost(h, h->z + warm, counted, bound / h->n * counted);
   } else {
     uint32_t low[256] = {0}, high[256] = {0}, misses = 0;

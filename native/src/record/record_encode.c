@@ -262,13 +262,20 @@ int glyd_record_encode(void *memory, uint64_t memory_len, const uint8_t *in, siz
   uint8_t separator;
   if (len > UINT32_MAX / 4) return 0;
   const unsigned shape = glyd_record_detect(in, (uint32_t)len, &separator);
-  if (shape == GLYD_SHAPE_NONE) return 0;
+  const int document = (shape == GLYD_SHAPE_NONE || shape == GLYD_SHAPE_LOG || shape == GLYD_SHAPE_DELIMITED) &&
+                       glyd_record_may_be_document(in, (uint32_t)len);
+  if (shape == GLYD_SHAPE_NONE && !document) return 0;
   glyd_record_memory whole = {memory, (uint8_t *)memory + memory_len};
   encoder *const e = glyd_record_memory_get(&whole, 1, sizeof *e);
   if (!e) return 0;
   memset(e, 0, sizeof *e);
   e->memory = whole;
-  if (!glyd_record_split(&e->rows, &e->memory, in, (uint32_t)len, shape, separator) || !make_tables(e)) return 0;
+  int found = document && glyd_record_split(&e->rows, &e->memory, in, (uint32_t)len, GLYD_SHAPE_DOCUMENT, separator);
+  if (!found && shape != GLYD_SHAPE_NONE) {
+    e->memory.at = whole.at;
+    found = glyd_record_split(&e->rows, &e->memory, in, (uint32_t)len, shape, separator);
+  }
+  if (!found || !make_tables(e)) return 0;
   uint64_t streams = GLYD_RECORD_STREAM_FIRST + (e->n_tables > 1), columns = 0;
   uint32_t most = 0;
   for (uint32_t i = 0; i < e->n_tables; i++) {

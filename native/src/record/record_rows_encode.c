@@ -154,6 +154,18 @@ unsigned glyd_record_detect(const uint8_t *in, uint32_t len, uint8_t *separator)
   return start;
 }
 
+int glyd_record_may_be_document(const uint8_t *in, uint32_t len) {
+  const uint32_t n = len < SAMPLE ? len : SAMPLE;
+  const uint8_t *const p = in + (len - n) / 2;
+  uint32_t open = 0, marks = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    const uint8_t c = p[i];
+    open += c == '{' || c == '[';
+    marks += c == '"' || c == ':' || c == ',' || c == ']' || c == '}';
+  }
+  return open >= 8 && (open + marks) * 16 > n;
+}
+
 /* ---- reducing ---- */
 
 static uint32_t row_end(const glyd_record_rows *rows, uint32_t r) {
@@ -462,6 +474,10 @@ int glyd_record_split(glyd_record_rows *rows, glyd_record_memory *memory, const 
   switch (shape) {
   case GLYD_SHAPE_DELIMITED: done = glyd_record_split_delimited(rows, separator); break;
   case GLYD_SHAPE_JSON: done = glyd_record_split_json(rows); break;
+  case GLYD_SHAPE_DOCUMENT:
+    rows->shape = GLYD_SHAPE_JSON;
+    done = glyd_record_split_document(rows);
+    break;
   case GLYD_SHAPE_SQL: done = glyd_record_split_sql(rows); break;
   case GLYD_SHAPE_LOG: done = glyd_record_split_log(rows); break;
   default: break;

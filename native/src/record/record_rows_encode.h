@@ -12,8 +12,15 @@
 #define GLYD_RECORD_TEMPLATES_MAX 255
 #define GLYD_RECORD_SLOTS_MAX 1024 /* of a template */
 
-/* shapes, informational in the model */
-enum { GLYD_SHAPE_NONE = 0, GLYD_SHAPE_DELIMITED = 1, GLYD_SHAPE_JSON = 2, GLYD_SHAPE_SQL = 3, GLYD_SHAPE_LOG = 4 };
+/* shapes, informational in the model, but for the last one, which is written as JSON */
+enum {
+  GLYD_SHAPE_NONE = 0,
+  GLYD_SHAPE_DELIMITED = 1,
+  GLYD_SHAPE_JSON = 2,
+  GLYD_SHAPE_SQL = 3,
+  GLYD_SHAPE_LOG = 4,
+  GLYD_SHAPE_DOCUMENT = 5
+};
 
 /* Memory handed out from the front; what was taken last can be given back. */
 typedef struct glyd_record_memory {
@@ -77,6 +84,9 @@ typedef struct glyd_record_rows {
 /* What the content looks like, judged by samples: GLYD_SHAPE_*, and the separator. */
 unsigned glyd_record_detect(const uint8_t *in, uint32_t len, uint8_t *separator);
 
+/* May it be a document of JSON, rather than an object a line? */
+int glyd_record_may_be_document(const uint8_t *in, uint32_t len);
+
 /* Cut in[0..len) into rows. 0: not worth it, or too little memory. */
 int glyd_record_split(glyd_record_rows *rows, glyd_record_memory *memory, const uint8_t *in, uint32_t len,
                       unsigned shape, uint8_t separator);
@@ -101,11 +111,19 @@ GLYD_INLINE void glyd_record_rows_add(glyd_record_rows *rows, uint32_t which, ui
   rows->templates[which].rows++;
 }
 
+/* Bytes up to the last line end. */
+GLYD_INLINE uint32_t glyd_record_rows_after_last_line(const glyd_record_rows *rows) {
+  uint32_t n = rows->len;
+  while (n > 0 && rows->in[n - 1] != '\n') n--;
+  return n;
+}
+
 /* A new template with room for its literals; NULL: too many. */
 glyd_record_template *glyd_record_rows_template(glyd_record_rows *rows, uint32_t n_slots);
 
 int glyd_record_split_delimited(glyd_record_rows *rows, uint8_t separator);
 int glyd_record_split_json(glyd_record_rows *rows);
+int glyd_record_split_document(glyd_record_rows *rows);
 int glyd_record_split_sql(glyd_record_rows *rows);
 int glyd_record_split_log(glyd_record_rows *rows);
 

@@ -1,18 +1,12 @@
 /* SPDX-FileCopyrightText: 2026 The glyd authors
  * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
  *
- * Rows of delimited lines, JSON lines and SQL INSERT lists. No scan goes past
+ * Rows of delimited lines and SQL INSERT lists. No scan goes past
  * the last line end of the content, where every scan stops.
  */
 #include "record/record_rows_encode.h"
 
 #define QUOTED_MAX 65536u /* bytes a quoted value may have, so that an unclosed one costs little */
-
-static uint32_t after_last_line(const glyd_record_rows *rows) {
-  uint32_t n = rows->len;
-  while (n > 0 && rows->in[n - 1] != '\n') n--;
-  return n;
-}
 
 /* ---- delimited ---- */
 
@@ -69,7 +63,7 @@ static glyd_record_template *new_delimited(glyd_record_rows *rows, uint32_t n_sl
 
 int glyd_record_split_delimited(glyd_record_rows *rows, uint8_t separator) {
   const uint8_t *const in = rows->in;
-  const uint32_t len = after_last_line(rows);
+  const uint32_t len = glyd_record_rows_after_last_line(rows);
   const uint8_t *const end = in + len, *p = in, *a_separator = NULL;
   uint8_t stop[256] = {0};
   uint16_t by_count[GLYD_RECORD_SLOTS_MAX + 1];
@@ -114,186 +108,6 @@ int glyd_record_split_delimited(glyd_record_rows *rows, uint8_t separator) {
   memset(drop, 0, rows->n);
   drop[header] = 1;
   return glyd_record_rows_reduce(rows, keep, drop);
-}
-
-/* ---- JSON ---- */
-
-/* End of the string at p (its first quote), or NULL; never past a line end. */
-static const uint8_t *json_string(const uint8_t *p, const uint8_t *end) {
-  for (p++; p < end; p++) {
-    if (*p == '"') return p + 1;
-    if (*p == '\n') return NULL;
-    if (*p == '\\') {
-      p++;
-      if (p < end && *p == '\n') return NULL;
-    }
-  }
-  return NULL;
-}
-
-/* End of the array at p, strings in it skipped. */
-static const uint8_t *json_array(const uint8_t *p, const uint8_t *end) {
-  uint32_t depth = 0;
-  while (p < end && *p != '\n') {
-    if (*p == '"') {
-      p = json_string(p, end);
-      if (!p) return NULL;
-      continue;
-    }
-    if (*p == '[' || *p == '{') depth++;
-    if (*p == ']' || *p == '}') {
-      if (--depth == 0) return p + 1;
-    }
-    p++;
-  }
-  return NULL;
-}
-
-static const uint8_t *json_value(const uint8_t *p, const uint8_t *end) {
-  if (*p == '"') return json_string(p, end);
-  if (*p == '[') return json_array(p, end);
-  while (p < end && *p != ',' && *p != '}' && *p != ']' && *p != ' ' && *p != '\t' && *p != '\r' && *p != '\n') p++;
-  return p;
-}
-
-/* Is the line like this template? Its fields, and the line's end, or NULL. */
-static const uint8_t *match_template(const glyd_record_template *t, const uint8_t *in, const uint8_t *p,
-                                     const uint8_t *end, glyd_record_span *f) {
-  for (uint32_t i = 0;; i++) {
-    const uint32_t n = t->literal[i].len;
-    if (n > (size_t)(end - p) || !glyd_record_same(p, t->literal[i].p, n)) return NULL;
-    p += n;
-    if (i == t->n_slots) return p;
-    if (p == end) return NULL;
-    const uint8_t *const s = p;
-    p = json_value(p, end);
-    if (!p || p == s) return NULL;
-    f[i] = (glyd_record_span){(uint32_t)(s - in), (uint32_t)(p - s)};
-  }
-}
-
-static uint64_t mix(uint64_t h, const uint8_t *p, size_t n) {
-  for (; n >= 8; n -= 8, p += 8) {
-    h = (h ^ glyd_load64(p)) * 0x9FB21C651E98DF25u;
-    h ^= h >> 32;
-  }
-  uint64_t tail = n;
-  for (size_t i = 0; i < n; i++) tail = tail << 8 | p[i];
-  h = (h ^ tail) * 0x9FB21C651E98DF25u;
-  return h ^ h >> 29;
-}
-
-/* Fields of an object a line, whatever its keys. Number of slots, or UINT32_MAX. */
-static uint32_t walk_object(const uint8_t *in, const uint8_t *p, const uint8_t *end, glyd_record_span *f,
-                            uint64_t *hash, const uint8_t **after) {
-  uint32_t n = 0, depth = 0;
-  uint64_t h = 0;
-  const uint8_t *from = p;
-  if (*p != '{') return UINT32_MAX;
-  while (p < end) {
-    switch (*p) {
-    case '\n':
-      *hash = mix(h, from, (size_t)(p + 1 - from));
-      *after = p + 1;
-      return depth == 0 && n > 0 ? n : UINT32_MAX;
-    case '{':
-      depth++;
-      p++;
-      break;
-    case '}':
-      depth--;
-      p++;
-      break;
-    case '"': /* a key */
-      p = json_string(p, end);
-      if (!p) return UINT32_MAX;
-      break;
-    case ':': {
-      p++;
-      while (p < end && (*p == ' ' || *p == '\t')) p++;
-      if (p == end || *p == '{') break;
-      const uint8_t *const s = p;
-      p = json_value(p, end);
-      if (!p || p == s || n == GLYD_RECORD_SLOTS_MAX) return UINT32_MAX;
-      h = mix(h, from, (size_t)(s - from));
-      f[n++] = (glyd_record_span){(uint32_t)(s - in), (uint32_t)(p - s)};
-      from = p;
-      break;
-    }
-    case ',':
-    case ' ':
-    case '\t':
-    case '\r': p++; break;
-    default: return UINT32_MAX;
-    }
-  }
-  return UINT32_MAX;
-}
-
-static glyd_record_template *new_object(glyd_record_rows *rows, const glyd_record_span *f, uint32_t n, uint64_t hash,
-                                        const uint8_t *row, const uint8_t *after) {
-  glyd_record_template *const t = glyd_record_rows_template(rows, n);
-  if (!t) return NULL;
-  t->hash = hash;
-  const uint8_t *from = row;
-  for (uint32_t i = 0; i < n; i++) {
-    const uint8_t *const s = rows->in + f[i].at;
-    t->literal[i] = (glyd_record_text_ref){from, (uint32_t)(s - from)};
-    from = s + f[i].len;
-  }
-  t->literal[n] = (glyd_record_text_ref){from, (uint32_t)(after - from)};
-  if (after - row > GLYD_RECORD_LITERAL_MAX / 2) { /* too much text for a template */
-    rows->n_templates--;
-    return NULL;
-  }
-  return t;
-}
-
-int glyd_record_split_json(glyd_record_rows *rows) {
-  const uint8_t *const in = rows->in;
-  const uint32_t len = after_last_line(rows);
-  const uint8_t *const end = in + len, *p = in;
-  uint32_t before = 0, misses = 0;
-  while (p < end) {
-    const uint32_t start = (uint32_t)(p - in);
-    if (!glyd_record_rows_room(rows, GLYD_RECORD_SLOTS_MAX)) return 0;
-    glyd_record_span *const f = rows->fields + rows->n_fields;
-    if (rows->n_templates > 0) {
-      const uint32_t guess = rows->templates[before].next;
-      const uint8_t *const after = match_template(&rows->templates[guess], in, p, end, f);
-      if (after) {
-        glyd_record_rows_add(rows, guess, start);
-        before = guess;
-        p = after;
-        continue;
-      }
-    }
-    uint64_t hash = 0;
-    const uint8_t *after = NULL;
-    const uint32_t n = walk_object(in, p, end, f, &hash, &after);
-    uint32_t which = UINT32_MAX;
-    if (n != UINT32_MAX) {
-      for (uint32_t t = 0; t < rows->n_templates; t++)
-        if (rows->templates[t].hash == hash && rows->templates[t].n_slots == n &&
-            match_template(&rows->templates[t], in, p, end, f) == after) {
-          which = t;
-          break;
-        }
-      if (which == UINT32_MAX && new_object(rows, f, n, hash, p, after)) which = rows->n_templates - 1;
-    }
-    if (which == UINT32_MAX) {
-      const uint8_t *const q = memchr(p, '\n', (size_t)(end - p));
-      if (!glyd_record_rows_escape(rows, start, (uint32_t)(q + 1 - p))) return 0;
-      if (++misses > 4096 && misses > 4 * rows->n) return 0;
-      p = q + 1;
-      continue;
-    }
-    rows->templates[before].next = which;
-    before = which;
-    glyd_record_rows_add(rows, which, start);
-    p = after;
-  }
-  return glyd_record_rows_escape(rows, len, rows->len - len);
 }
 
 /* ---- SQL ---- */

@@ -129,6 +129,30 @@ def calls(n, seed=5):
     return "".join(out).encode()
 
 
+def documents(n, seed=6):
+    """Return JSON documents: an array of objects over several lines, an object of objects on one, arrays of values,
+    and features of a map. Each has optional and nested keys."""
+    rng = random.Random(seed)
+    rows = [json.loads(line) for line in objects(n, seed).splitlines()]
+    for i, row in enumerate(rows):
+        row["name"] = rng.choice(
+            ["a, b", 'say "[x]"', "}{", "\\", "caf\N{LATIN SMALL LETTER E WITH ACUTE}", "two\nlines"]
+        )
+        row["at"] = [round(rng.uniform(-180, 180), 5), round(rng.uniform(-90, 90), 5)]
+        if i % 11 == 0:
+            row["note"] = None
+    features = [
+        {"type": "Feature", "properties": row, "geometry": {"type": "Point", "coordinates": row["at"]}} for row in rows
+    ]
+    arrays = [list(row.values()) for row in rows]
+    yield "pretty", json.dumps({"version": 1, "rows": rows}, indent=2)
+    yield "keyed", json.dumps({str(1000 + 7 * i): row for i, row in enumerate(rows)}, ensure_ascii=False)
+    yield "arrays", json.dumps({"fields": list(rows[0]), "data": arrays}, separators=(",", ":"))
+    yield "features", json.dumps({"type": "FeatureCollection", "features": features})
+    lines = [[[round(rng.uniform(0, 90), 4), i % 90] for i in range(rng.randrange(5, 60))] for _ in range(n // 20)]
+    yield "lines", json.dumps([{"id": i, "line": line} for i, line in enumerate(lines)])
+
+
 CLEAN = {
     "csv": table(3000),
     "tsv": table(3000, sep="\t"),
@@ -140,6 +164,7 @@ CLEAN = {
     "log": log(3000),
     "people": people(2000),
     "calls": calls(3000),
+    **{name: text.encode() for name, text in documents(2000)},
 }
 LINES = CLEAN["csv"].splitlines(keepends=True)
 

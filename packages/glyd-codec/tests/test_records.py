@@ -147,6 +147,37 @@ def test_any_objects(value, n, ascii_only):
     assert glyd.decompress(glyd.compress(data, records=True)) == data
 
 
+@settings(max_examples=100, deadline=None)
+@given(
+    value=st.recursive(
+        st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=9)),
+        lambda inner: st.one_of(st.lists(inner, max_size=6), st.dictionaries(st.text(max_size=5), inner, max_size=4)),
+        max_leaves=9,
+    ),
+    n=st.integers(30, 300),
+    indent=st.sampled_from([None, 0, 2]),
+    keyed=st.booleans(),
+    cuts=st.tuples(st.integers(0, 3000), st.integers(0, 3000)),
+)
+def test_any_documents(value, n, indent, keyed, cuts):
+    rows = [{"i": i, "v": value, "w": [value] if i % 3 else i * 0.5} for i in range(n)]
+    data = json.dumps({str(i): row for i, row in enumerate(rows)} if keyed else rows, indent=indent).encode()
+    data = data[cuts[0] : len(data) - cuts[1]]
+    assert glyd.decompress(glyd.compress(data, records=True)) == data
+
+
+@pytest.mark.parametrize("name", ["pretty", "keyed", "arrays"])
+def test_documents_in_segments(name):
+    """Segments begin within strings, rows and lists."""
+    frame = round_trip(CLEAN[name], segment_size=1 << 15)
+    assert set(kinds(frame)) == {"record"}
+
+
+def test_brackets_without_end():
+    for data in (b"[" * 200_000, b'{"a":' * 50_000, b'[{"a":1},' * 20_000 + b"]" * 90_000, b'["' + b'\\"' * 90_000):
+        round_trip(data)
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     name=st.sampled_from(sorted(CLEAN)),

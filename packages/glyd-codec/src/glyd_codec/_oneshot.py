@@ -56,7 +56,7 @@ def compress(
         Look for repeats as far back as 128 MiB (levels "max" and up). Reading the frame
         then takes 256 MiB a thread.
     records
-        Store tables and logs as columns: CSV and its kin, JSON lines, SQL dumps, where that takes
+        Store tables and logs as columns: CSV and its kin, JSON, SQL dumps, where that takes
         fewer bytes. True: look at every segment; "auto": give it up when the first one is
         nothing of the kind; False: don't. Bytes that fit no table are kept as they are.
         A thread that writes takes about 15 times the segment size as memory, one that reads 6
