@@ -138,14 +138,18 @@ function turnNode(message, index) {
   const body = el("div", { class: "body" });
   if (message.role === "user") body.append(message.content);
   else if (message.content) { const view = new Growing(body, copy); view.push(message.content); view.end(); }
+  const turn = el("article", { class: `turn ${message.role}`, "aria-label": message.role === "user" ? "You" : "Answer" });
+  if (message.thought) turn.append(thoughtNode(message.thought, false));
+  turn.append(body, toolsNode(message, index));
+  return turn;
+}
+
+function toolsNode(message, index) {
   const copyButton = el("button", { type: "button", onclick: () => copy(message.content, copyButton) }, "Copy");
   const tools = el("div", { class: "tools" }, copyButton);
   if (message.role === "user") tools.append(el("button", { type: "button", onclick: () => edit(index) }, "Edit"));
   else tools.append(el("button", { type: "button", onclick: () => again(index) }, "Again"));
-  const turn = el("article", { class: `turn ${message.role}`, "aria-label": message.role === "user" ? "You" : "Answer" });
-  if (message.thought) turn.append(thoughtNode(message.thought, false));
-  turn.append(body, tools);
-  return turn;
+  return tools;
 }
 
 function showChat() {
@@ -288,8 +292,12 @@ async function ask(text) {
   if (state.running === abort) { state.running = null; busy(false); }
   if (message.content || message.thought) { chat.messages.push(message); save(chat); }
   if (state.chat !== chat) return;
-  if (message.content || message.thought) turn.replaceWith(turnNode(message, chat.messages.length - 1));
-  else turn.remove();
+  if (message.content || message.thought) { // what is shown stays: making a long answer anew takes a while
+    view.end();
+    target.classList.remove("cursor");
+    if (thought) thought.open = false;
+    turn.append(toolsNode(message, chat.messages.length - 1));
+  } else turn.remove();
   if (error) {
     const retry = el("button", { type: "button", onclick: () => { box.remove(); const last = chat.messages.at(-1); if (last?.role === "user") { chat.messages.pop(); showChat(); ask(last.content); } } }, "Try again");
     const box = el("div", { class: "turn" }, el("div", { class: "error", role: "alert" }, error, " ", retry));

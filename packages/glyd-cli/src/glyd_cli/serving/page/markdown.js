@@ -17,9 +17,59 @@ const el = (tag, props = {}, ...children) => {
 
 const SAFE_LINK = /^(https?:\/\/|mailto:)/i;
 const INLINE = /(`+)([\s\S]*?[^`])\1(?!`)|\*\*(?=\S)([\s\S]*?\S)\*\*|(?<![\w*])\*(?=[^\s*])([^*\n]*[^\s*])\*(?![\w*])|(?<!\w)_(?=\S)([^_\n]*\S)_(?!\w)|\[([^\]\n]*)\]\(([^()\s]*(?:\([^()\s]*\)[^()\s]*)*)\)|(https?:\/\/[^\s<>()]*[^\s<>().,;:!?'"])|\\([\\`*_{}[\]()#+\-.!<>|~])/g;
+const MAX_LINES = 100; // of a paragraph
 const MAX_INLINE = 20000; // longer paragraphs are shown as they are: patterns must not cost more than linear time
 
+// Text that grows by the megabyte is kept in parts, each laid out by itself and only near the window: a part ends
+// where `isFull` says so of its text. The same text makes the same parts, however it came.
+class Parts {
+  constructor(parent, isFull) {
+    this.parent = parent;
+    this.isFull = isFull;
+    this.text = ""; // of the last part
+    this.last = null; // the element of the last part, null while there is one text alone
+  }
+
+  append(text) {
+    let at = 0;
+    while (at < text.length) {
+      const end = this.isFull(this.text, text, at);
+      const more = text.slice(at, end < 0 ? text.length : end);
+      (this.last ?? this.parent).append(more);
+      this.text += more;
+      if (end < 0) return;
+      at = end;
+      this.last ??= this.wrapped();
+      this.last = el("span", { class: "part" });
+      this.text = "";
+      this.parent.append(this.last);
+    }
+  }
+
+  wrapped() {
+    const first = el("span", { class: "part" }, ...this.parent.childNodes);
+    this.parent.append(first);
+    return first;
+  }
+}
+const PART_LINES = 64;
+// code: a part ends after 64 lines
+const codeParts = (code) => {
+  let n = 0;
+  return new Parts(code, (held, text, at) => {
+    if (!held) n = 0;
+    for (let end = text.indexOf("\n", at); end >= 0; end = text.indexOf("\n", end + 1)) if (++n === PART_LINES) return end + 1;
+    return -1;
+  });
+};
+// a very long line: a part ends behind the first space after 4,000 characters
+const lineParts = (line) => new Parts(line, (held, text, at) => {
+  const space = text.indexOf(" ", Math.max(at, at + 4000 - held.length));
+  return space < 0 ? -1 : space + 1;
+});
+
 function inline(parent, text, depth = 0) {
+  if (text.length > MAX_INLINE && depth === 0) { lineParts(parent).append(text); return; }
   if (text.length > MAX_INLINE || depth > 4) { parent.append(text); return; }
   let at = 0;
   for (const m of text.matchAll(INLINE)) {
@@ -39,7 +89,11 @@ function inline(parent, text, depth = 0) {
 }
 
 function lines(parent, text) {
-  text.split("\n").forEach((line, i) => { if (i) parent.append(el("br")); inline(parent, line); });
+  text.split("\n").forEach((line, i) => {
+    if (i) parent.append(el("br"));
+    if (line.length > MAX_INLINE) { const long = el("span"); parent.append(long); inline(long, line); }
+    else inline(parent, line);
+  });
 }
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([^`]*)$/;
@@ -52,8 +106,9 @@ const TABLE_LINE = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
 const cells = (line) => line.trim().replace(/^\||\|$/g, "").split(/(?<!\\)\|/).map((c) => c.trim().replaceAll("\\|", "|"));
 const opens = (line) => FENCE.test(line) || HEAD.test(line) || RULE.test(line) || ITEM.test(line) || QUOTE.test(line);
 
-// Split text into blocks: {kind, text, ...}. Only the last block can change when text is appended.
-function blocks(text) {
+// Split text into blocks: {kind, text, ...}. Only the last block can change when text is appended. Long paragraphs
+// become several, so that the open one stays short; more: a paragraph goes on.
+function blocks(text, more = false) {
   const rows = text.split("\n");
   const out = [];
   let i = 0;
@@ -91,10 +146,14 @@ function blocks(text) {
       out.push({ kind: "table", text: rows.slice(start, i).join("\n") });
     } else {
       i++;
-      while (i < rows.length && rows[i].trim() && !opens(rows[i])) i++;
-      out.push({ kind: "text", text: rows.slice(start, i).join("\n") });
+      while (i < rows.length && rows[i].trim() && !opens(rows[i]) && i - start < MAX_LINES) i++;
+      out.push({ kind: "text", text: rows.slice(start, i).join("\n"), more });
+      more = i - start === MAX_LINES && i < rows.length && rows[i].trim() !== "" && !opens(rows[i]);
+      out[out.length - 1].start = start;
+      continue;
     }
     out[out.length - 1].start = start;
+    more = false;
   }
   return out;
 }
@@ -135,10 +194,17 @@ function list(text, depth = 0) {
   return node;
 }
 
+function tableRow(line, tag) {
+  const row = el("tr");
+  for (const text of cells(line)) { const cell = el(tag); inline(cell, text); row.append(cell); }
+  return row;
+}
+
 function blockNode(block, copy, depth = 0) {
   switch (block.kind) {
     case "code": {
-      const code = el("code", {}, block.text);
+      const code = el("code");
+      codeParts(code).append(block.text);
       const button = el("button", { type: "button", onclick: () => copy(block.text, button) }, "Copy");
       return el("div", { class: "code" }, el("div", { class: "bar" }, el("span", {}, block.language), button), el("pre", { tabIndex: 0 }, code));
     }
@@ -153,10 +219,9 @@ function blockNode(block, copy, depth = 0) {
     case "list": return list(block.text);
     case "table": {
       const [head, , ...rest] = block.text.split("\n");
-      const row = (line, tag) => { const tr = el("tr"); for (const c of cells(line)) { const cell = el(tag); inline(cell, c); tr.append(cell); } return tr; };
-      return el("div", { class: "table", tabIndex: 0 }, el("table", {}, el("thead", {}, row(head, "th")), el("tbody", {}, ...rest.map((r) => row(r, "td")))));
+      return el("div", { class: "table", tabIndex: 0 }, el("table", {}, el("thead", {}, tableRow(head, "th")), el("tbody", {}, ...rest.map((r) => tableRow(r, "td")))));
     }
-    default: { const p = el("p"); lines(p, block.text); return p; }
+    default: { const p = el("p", block.more ? { class: "more" } : {}); lines(p, block.text); return p; }
   }
 }
 
@@ -170,21 +235,39 @@ class Growing {
     this.done = 0; // characters before the open block
     this.nodes = []; // of the open blocks
     this.fence = null; // open fence: {close, block, code, line}
-    this.plain = null; // text node of a line too long for markup
+    this.plain = null; // parts of a line too long for markup
+    this.table = null; // open table: {text, node}
+    this.more = false; // whether the first open block goes on with a paragraph
   }
 
   push(piece) {
     this.text += piece;
     while (piece && this.fence) piece = this.pushCode(piece);
     if (!piece) return;
-    if (this.plain && !piece.includes("\n")) { this.plain.appendData(piece); return; }
+    if (this.plain && !piece.includes("\n")) { this.plain.append(piece); return; }
     this.plain = null;
     this.render();
   }
 
+  // Return the node of a block; a table that has grown keeps its node, and all rows but the last.
+  node(block) {
+    if (block.kind !== "table") return blockNode(block, this.copy);
+    const old = this.table;
+    const kept = old ? old.text.lastIndexOf("\n") + 1 : 0;
+    const grown = kept && block.text.startsWith(old.text.slice(0, kept)) && old.text.split("\n", 3).length > 2;
+    const node = grown ? old.node : blockNode(block, this.copy);
+    if (grown) {
+      const body = node.querySelector("tbody");
+      body.lastChild?.remove();
+      body.append(...block.text.slice(kept).split("\n").map((line) => tableRow(line, "td")));
+    }
+    this.table = { text: block.text, node };
+    return node;
+  }
+
   // Append to the open fence; return what comes after its end.
   pushCode(piece) {
-    const { close, block, code } = this.fence;
+    const { close, block, code, parts } = this.fence;
     let at = 0;
     let shown = "";
     while (at < piece.length) {
@@ -201,10 +284,9 @@ class Growing {
       at = end + 1;
       if (close.test(line)) {
         block.text = block.text + shown;
-        code.append(shown);
-        block.text = block.text.replace(/\n$/, "");
-        code.textContent = block.text;
-        this.fence = null;
+        parts.append(shown);
+        this.closeFence();
+        this.more = false;
         this.nodes = [];
         this.done = this.text.length - (piece.length - at);
         return piece.slice(at);
@@ -214,24 +296,45 @@ class Growing {
       this.fence.shown = 0;
     }
     block.text += shown;
-    code.append(shown);
+    parts.append(shown);
     return "";
+  }
+
+  // What is shown is complete but for the last line's end, which is not part of the code.
+  closeFence() {
+    const { block, code } = this.fence;
+    block.text = block.text.replace(/\n$/, "");
+    code.replaceChildren();
+    codeParts(code).append(block.text);
+    this.fence = null;
   }
 
   render() {
     const open = this.text.slice(this.done);
-    const found = blocks(open);
+    const found = blocks(open, this.more);
     if (!found.length) return;
-    for (const node of this.nodes) node.remove();
     const rows = open.split("\n");
     const last = found[found.length - 1];
     // an unfinished row looks like a block of its own, and may yet belong to the block before
     const sure = Math.max(found.length - 2, 0);
-    const made = found.map((block) => blockNode(block, this.copy));
-    this.parent.append(...made);
+    const made = found.map((block) => this.node(block));
+    for (const node of this.nodes) if (!made.includes(node)) node.remove();
+    let after = null; // from the last to the first: what stays where it is, is laid out no more
+    for (const node of [...made].reverse()) {
+      if (node.parentNode !== this.parent || node.nextSibling !== after) this.parent.insertBefore(node, after);
+      after = node;
+    }
+    if (last.kind !== "table" && found[found.length - 2]?.kind !== "table") this.table = null;
     this.nodes = made.slice(sure);
+    this.more = found[sure].more ?? false;
     this.done += rows.slice(0, found[sure].start).reduce((n, r) => n + r.length + 1, 0);
-    if (last.kind === "text" && last.text.length > MAX_INLINE) this.plain = made[made.length - 1].lastChild;
+    const line = last.text.slice(last.text.lastIndexOf("\n") + 1);
+    if (last.kind === "text" && line.length > MAX_INLINE) {
+      const long = made[made.length - 1].lastChild;
+      long.replaceChildren();
+      this.plain = lineParts(long);
+      this.plain.append(line);
+    }
     const opening = FENCE.exec(rows[last.start]);
     if (last.kind === "code" && opening && rows.length > last.start + 1) {
       const close = new RegExp(`^ {0,3}\\${opening[1][0]}{${opening[1].length},}\\s*$`);
@@ -239,7 +342,7 @@ class Growing {
       if (!inner.slice(0, -1).some((r) => close.test(r))) {
         const code = made[made.length - 1].querySelector("code");
         code.textContent = last.text = "";
-        this.fence = { close, block: last, code, line: "", shown: 0 };
+        this.fence = { close, block: last, code, parts: codeParts(code), line: "", shown: 0 };
         this.pushCode(inner.join("\n"));
       }
     }
@@ -248,10 +351,10 @@ class Growing {
   // The text is complete: a fence that never closed is shown as it is.
   end() {
     if (!this.fence) return;
-    const { close, block, code, line, shown } = this.fence;
-    if (close.test(line)) block.text = block.text.replace(/\n$/, "");
-    else block.text += line.slice(shown);
-    code.textContent = block.text;
+    const { close, block, parts, line, shown } = this.fence;
+    if (close.test(line)) { this.closeFence(); return; }
+    block.text += line.slice(shown);
+    parts.append(line.slice(shown));
     this.fence = null;
   }
 }
