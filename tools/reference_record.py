@@ -97,6 +97,7 @@ class Column:
             self.base = unzigzag(model.varint("base"))
         self.range = number(65_535 if self.kind in {DICTIONARY, SORTED} else RANGE_MAX, "range")
         self.text_size = model.varint("bytes of texts") if self.kind == SORTED else 0
+        self.end = number(256, "end") - 1 if self.kind in {TEXT, MORE} else -1
         if self.is_number:
             self.divisor = number(RANGE_MAX, "divisor")
             self.check_bounds(model)
@@ -155,6 +156,7 @@ class Column:
         model.require((p >= COLUMN) == (self.j >= 0), "j")
         model.require(self.k < 0 or p >= SUM, "k")
         model.require(self.k >= 0 or p not in {SUM, DIFFERENCE}, "no k")
+        model.require(all(earlier[i].end < 0 for i in (self.j, self.k) if i >= 0), "prediction from text with an end")
         if self.kind in {TEXT, MORE}:
             model.require(p == ZERO, "prediction of text")
         elif p >= LAST:

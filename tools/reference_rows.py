@@ -42,6 +42,15 @@ def bits_of(mask: bytes, n: int) -> list[int]:
     return [mask[i // 8] >> i % 8 & 1 for i in range(n)]
 
 
+def ended_text(column: Column, source: Bytes) -> bytes:
+    """Take a text that ends with a byte."""
+    size = source.data.find(column.end, source.at, source.end) - source.at
+    source.require(0 <= size <= column.range, f"text of {size} bytes, at most {column.range}")
+    text = source.take(size, "text")
+    source.take(1, "end of a text")
+    return text
+
+
 class Table:
     """Literals and columns; later its rows."""
 
@@ -73,7 +82,7 @@ class Table:
                 which = streams.next(sum(mask)) if len(column.exceptions) > 1 else bytes(sum(mask))
                 streams.source.require(max(which, default=0) < len(column.exceptions), "exception without text")
             masks.append(mask)
-            decoded = decode_values(column, self.columns, values, streams, n_rows)
+            decoded = [0] * n_rows if column.end >= 0 else decode_values(column, self.columns, values, streams, n_rows)
             streams.source.require(all(0 <= v <= column.range for v in decoded), "value out of range")
             values.append(decoded)
             if column.kind == TEXT:
@@ -93,7 +102,11 @@ class Table:
                 by_place[column.place] = []
             for r in range(n_rows):
                 for column in columns:
-                    by_place[column.place].append(source.take(values[self.columns.index(column)][r], "text"))
+                    by_place[column.place].append(
+                        ended_text(column, source)
+                        if column.end >= 0
+                        else source.take(values[self.columns.index(column)][r], "text")
+                    )
         self.rows = iter(
             self.literals[0]
             + b"".join(by_place[place][r] + self.literals[place + 1] for place in range(len(self.columns)))

@@ -59,6 +59,23 @@ static glyd_status beats_lz(const glyd_plan *plan, void *workspace, const uint8_
   return status == GLYD_E_BUFFER ? GLYD_OK : status;
 }
 
+/* An LZ segment by the level above, if that is smaller: it is not slower than columns, and their streams have it too. */
+static glyd_status encode_higher(const glyd_plan *plan, uint8_t *own, const uint8_t *in, size_t len, uint8_t *payload,
+                                 int *kind, size_t *size) {
+  glyd_lz_config lz = plan->lz;
+  lz.level = GLYD_LEVEL_HIGH;
+  const uint64_t at = GLYD_RECORD_ALIGN(*size), memory = glyd_segment_record_encode_workspace(&plan->lz);
+  if (at + glyd_lz_encode_workspace(&lz) > memory) return GLYD_OK;
+  size_t lz_size;
+  const glyd_status status = glyd_lz_encode(&lz, own + at, in, len, own, *size, &lz_size);
+  if (status == GLYD_E_BUFFER) return GLYD_OK;
+  if (status || lz_size >= *size) return status;
+  memcpy(payload, own, lz_size);
+  *kind = GLYD_KIND_LZ;
+  *size = lz_size;
+  return GLYD_OK;
+}
+
 /* The smaller of a record and an LZ segment; *size 0: it is not a record. */
 static glyd_status encode_record(const glyd_plan *plan, void *workspace, const uint8_t *in, size_t len,
                                  uint8_t *payload, size_t cap, int *kind, size_t *size) {
@@ -73,14 +90,15 @@ static glyd_status encode_record(const glyd_plan *plan, void *workspace, const u
   *kind = GLYD_KIND_RECORD;
   if (status || beats) return status;
   size_t lz_size;
-  status = glyd_lz_encode(&plan->lz, workspace, in, len, own, *size, &lz_size);
+  const size_t room = *size + *size / 8; /* a level above max takes about so much less */
+  status = glyd_lz_encode(&plan->lz, workspace, in, len, own, room, &lz_size);
   if (status == GLYD_E_BUFFER) return GLYD_OK;
   if (status == GLYD_OK && lz_size < *size) {
     memcpy(payload, own, lz_size);
     *kind = GLYD_KIND_LZ;
     *size = lz_size;
   }
-  return status;
+  return status || plan->lz.level != GLYD_LEVEL_MAX ? status : encode_higher(plan, own, in, len, payload, kind, size);
 }
 
 /* A filtered segment; *size 0: no filter pays. */

@@ -570,6 +570,7 @@ int glyd_record_choose(glyd_record_source_table *t, glyd_record_memory *memory) 
   }
   put_order(t, h.mark);
   glyd_record_join_texts(t);
+  glyd_record_end_texts(t);
   memory->at = before;
   return 1;
 }

@@ -77,6 +77,9 @@ int glyd_record_sort_dictionary(const glyd_record_source_table *table, glyd_reco
 /* Let text columns whose rows have much text in common share a stream. */
 void glyd_record_join_texts(glyd_record_source_table *table);
 
+/* Let texts end with a byte, where that takes less than their lengths. */
+void glyd_record_end_texts(glyd_record_source_table *table);
+
 /* log2(v) in 1/65536, v > 0; the same on every machine. */
 GLYD_INLINE uint32_t glyd_record_log2(uint32_t v) {
   const unsigned k = glyd_log2_32(v);

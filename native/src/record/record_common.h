@@ -99,6 +99,7 @@ typedef struct glyd_record_column {
   int64_t base;
   uint32_t range, divisor;
   uint32_t text_size; /* GLYD_RECORD_SORTED: bytes of all texts */
+  uint16_t end;       /* of texts: the byte that each ends with, + 1; 0: their lengths are the values */
   uint32_t adjust;    /* added to predictions from other columns, modulo 2^32 */
   glyd_record_date date;
 } glyd_record_column;

@@ -201,7 +201,7 @@ static int take_streams(rebuild *b, glyd_record_table *table, uint32_t i) {
     if (!take_same(b, table, f)) return 0;
   } else {
     if (c->pred == GLYD_PRED_RANK && !take_ranks(b, f)) return 0;
-    if (!take_residuals(b, &f->residuals, table->rows, c->wide)) return 0;
+    if (c->end == 0 && !take_residuals(b, &f->residuals, table->rows, c->wide)) return 0;
   }
   if (c->kind == GLYD_RECORD_DICT) return take_dictionary(b, f);
   if (c->kind == GLYD_RECORD_SORTED) return take_sorted(b, f);

@@ -99,6 +99,7 @@ static uint8_t *put_column(uint8_t *p, const glyd_record_source_table *t, const 
   if (!glyd_record_is_number(c)) {
     p = glyd_put_varint(p, c->range);
     if (c->kind == GLYD_RECORD_SORTED) p = glyd_put_varint(p, c->text_size);
+    if (glyd_record_is_text(c)) p = glyd_put_varint(p, c->end);
   } else {
     if (c->kind == GLYD_RECORD_INT) {
       p = glyd_put_varint(p, c->format);

@@ -274,9 +274,19 @@ static int place_texts(glyd_record_field *first, uint32_t n, unsigned size) {
   uint64_t left = (uint64_t)(first->text_end - p);
   for (uint32_t i = 0; i < n; i++) {
     for (glyd_record_field *f = first; f; f = f->more) {
+      f->at[i] = p;
+      if (f->column->end > 0) {
+        const uint8_t *const end = memchr(p, f->column->end - 1, left);
+        if (!end || (uint64_t)(end - p) > f->column->range) return 0;
+        const uint32_t len = (uint32_t)(end - p);
+        f->value[i] = (int32_t)len;
+        f->most = len > f->most ? len : f->most;
+        p += len + 1;
+        left -= len + 1;
+        continue;
+      }
       const uint32_t len = (uint32_t)f->value[i];
       if (len > left) return 0;
-      f->at[i] = p;
       p += len;
       left -= len;
     }
@@ -332,8 +342,12 @@ static int batch(glyd_record_table *table) {
   uint64_t room = ((uint64_t)table->n_pieces << table->slot_log) + 64;
   for (uint32_t i = 0; i < table->n_fields; i++) {
     glyd_record_field *const f = &table->fields[i];
-    if (!values(f, table->done, n, table->keys, table->scratch)) return 0;
+    f->most = 0;
+    if (f->column->end == 0 && !values(f, table->done, n, table->keys, table->scratch)) return 0;
     if (!slots(f, table->done, n, 1u << table->slot_log)) return 0;
+  }
+  for (uint32_t i = 0; i < table->n_fields; i++) { /* texts that end with a byte are placed with the last that shares their bytes */
+    const glyd_record_field *const f = &table->fields[i];
     if (f->slot == GLYD_SLOT_COPY) room += glyd_record_is_text(f->column) ? f->most : table->most[i];
   }
   table->room = room;

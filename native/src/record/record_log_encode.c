@@ -11,12 +11,13 @@
  */
 #include "record/record_rows_encode.h"
 
-#define LEVELS 3u     /* numbers; words too; the rest of the line */
+#define HEAD 3u       /* level: fields at the head, and the rest of the line */
 #define SLOTS_MAX 48u /* of a line */
 #define TABLE_LOG 15u /* skeletons counted */
 #define WORDS_KEPT 2u /* words at the start that stay in the skeleton of level 1 */
 #define HEAD_SLOTS 4u /* of level 2, before the rest */
 #define LINE_MAX 4096u
+#define COMMON 64u     /* lines: so many with the same skeleton surely gain from a template */
 #define TAKEN_MAX 160u /* skeletons that become templates at once */
 #define FIELDS_MAX 64u /* of a line that may be cut out; what follows stays as it is */
 #define LEADING 8u     /* fields whose texts are counted */
@@ -39,6 +40,7 @@ typedef struct splitter {
   uint8_t kind[256];
   skeleton *table;
   uint64_t cut[FIELDS_MAX + 1]; /* fields that are cut out whole, by the number of fields of the line */
+  uint32_t head;                /* fields that most lines begin with */
   uint32_t *taken;              /* of each line: 1 + skeleton + level << TABLE_LOG, 0: none yet */
   glyd_record_span *kept;       /* slots of level 0, line by line, so that lines need not be walked again */
   uint32_t *kept_at;            /* of each line, and of the one past the last that has them there */
@@ -141,7 +143,7 @@ typedef struct line {
   glyd_record_span slot[SLOTS_MAX];
   uint32_t n;
   uint64_t hash;
-  const uint8_t *next; /* line */
+  const uint8_t *begin, *next; /* line */
   /* level 0: */
   uint32_t n_fields;
   glyd_record_span field[FIELDS_MAX];
@@ -163,6 +165,7 @@ static int walk_fields(const splitter *s, const uint8_t *p, line *out) {
   const uint8_t *const in = s->rows->in, *const begin = p;
   const uint8_t *const stop = memchr(p, '\n', (size_t)(s->end - p)); /* there is one */
   const uint8_t *from = p; /* where the literal text before the next slot begins */
+  out->begin = begin;
   out->next = stop + 1;
   out->n = out->n_fields = 0;
   if (stop - p > (ptrdiff_t)LINE_MAX) return 0;
@@ -253,9 +256,36 @@ static int cut_fields(const splitter *s, line *l) {
   return n > 0;
 }
 
+/* Is a field a number or a time, but for a bracket or a colon or two? */
+static int is_numeric(const line *l, uint32_t f) {
+  const uint32_t from = f > 0 ? l->slots_until[f - 1] : 0;
+  return l->slots_until[f] == from + 1 && l->slot[from].len + 3 >= l->field[f].len;
+}
+
+/* The fields at the head of the line as slots, and what follows them as one. 0: it has no such. */
+static int cut_head(const splitter *s, line *l) {
+  const uint8_t *const in = s->rows->in;
+  glyd_record_span slot[LEADING + 1];
+  if (l->n_fields <= s->head) return 0;
+  for (uint32_t f = 0; f < s->head; f++) slot[f] = is_numeric(l, f) ? l->slot[f > 0 ? l->slots_until[f - 1] : 0] : l->field[f];
+  const uint32_t rest = l->field[s->head].at, end = (uint32_t)(l->next - 1 - in);
+  slot[s->head] = (glyd_record_span){rest, end - rest};
+  l->n = s->head + 1;
+  const uint8_t *from = l->begin;
+  uint64_t h = 4;
+  for (uint32_t i = 0; i < l->n; i++) {
+    h = mix(h, from, (size_t)(in + slot[i].at - from));
+    from = in + slot[i].at + slot[i].len;
+    l->slot[i] = slot[i];
+  }
+  l->hash = h == 0 ? 1 : h;
+  return 1;
+}
+
 /* Slots and skeleton of the line at p; 0: too many slots. */
 static int walk(const splitter *s, const uint8_t *p, unsigned level, line *out) {
   if (level == 0) return walk_fields(s, p, out) && cut_fields(s, out);
+  if (level == HEAD) return walk_fields(s, p, out) && cut_head(s, out);
   const uint8_t *const in = s->rows->in, *from = p, *const begin = p;
   const uint8_t *const stop = memchr(p, '\n', (size_t)(s->end - p)); /* there is one */
   uint64_t h = level;
@@ -320,6 +350,7 @@ typedef struct group {
   uint32_t n_skeletons, lines;
   uint64_t digits;                 /* fields that have slots in some line */
   uint32_t texts[LEADING];         /* different ones, TEXTS_MAX + 1: too many */
+  uint32_t numeric[LEADING];       /* lines whose field is a number */
   uint32_t *seen;                  /* LEADING sets of hashes */
   const uint8_t *first[GROUP_MAX]; /* a line of each skeleton */
 } group;
@@ -330,6 +361,7 @@ typedef struct finder {
   line *l;
   uint64_t *hashes; /* of fields: skeleton by skeleton */
   uint64_t *set;    /* of hashes of lines, 2 * GROUP_MAX */
+  uint32_t *head;   /* LEADING sets of hashes of texts of all lines, as far as they go */
   uint32_t lines;
 } finder;
 
@@ -367,7 +399,11 @@ static int collect(finder *x, const uint8_t *p, const uint8_t *end) {
     for (uint32_t f = 0, slots = 0; f < l->n_fields; f++) {
       g->digits |= (uint64_t)(l->slots_until[f] > slots) << f;
       slots = l->slots_until[f];
-      if (f < LEADING) count_text(g, f, mix(0, x->s->rows->in + l->field[f].at, l->field[f].len));
+      if (f >= LEADING) continue;
+      const uint64_t hash = mix(0, x->s->rows->in + l->field[f].at, l->field[f].len);
+      count_text(g, f, hash);
+      g->numeric[f] += (uint32_t)is_numeric(l, f);
+      x->head[(f << TEXTS_LOG) + (hash >> 20 & ((1u << TEXTS_LOG) - 1))] = 1;
     }
     const uint64_t hash = hash_fields(l, 0);
     uint32_t k = (uint32_t)(hash >> 20) & mask, tries = 0;
@@ -434,6 +470,23 @@ static uint64_t choose_cut(const finder *x, const group *g, uint32_t n_fields) {
   return cut;
 }
 
+/* How many fields most lines begin with that are numbers, times or one of few texts. */
+static void find_head(finder *x) {
+  uint32_t n = 0;
+  for (; n < LEADING; n++) {
+    uint32_t lines = 0, numeric = 0, texts = 0;
+    for (uint32_t k = n + 1; k <= FIELDS_MAX; k++) {
+      if (!x->groups[k]) continue;
+      lines += x->groups[k]->lines;
+      numeric += x->groups[k]->numeric[n];
+    }
+    for (uint32_t i = 0; i < 1u << TEXTS_LOG; i++) texts += x->head[(n << TEXTS_LOG) + i] != 0;
+    if (lines < x->lines - x->lines / 8) break;
+    if (numeric < lines - lines / 16 && (texts > TEXTS_MAX || texts * 8 > lines)) break;
+  }
+  x->s->head = n;
+}
+
 static int find_fields(splitter *s, line *l) {
   const uint8_t *const in = s->rows->in;
   const uint32_t len = (uint32_t)(s->end - in);
@@ -444,7 +497,9 @@ static int find_fields(splitter *s, line *l) {
   *x = (finder){.s = s, .l = l};
   x->hashes = glyd_record_memory_get(memory, (uint64_t)GROUP_MAX * (FIELDS_MAX + 1), sizeof *x->hashes);
   x->set = glyd_record_memory_get(memory, 2 * GROUP_MAX, sizeof *x->set);
-  if (!x->hashes || !x->set) return 0;
+  x->head = glyd_record_memory_get(memory, LEADING << TEXTS_LOG, sizeof *x->head);
+  if (!x->hashes || !x->set || !x->head) return 0;
+  memset(x->head, 0, sizeof *x->head * LEADING << TEXTS_LOG);
   const uint32_t parts = len > PARTS * PART_BYTES ? PARTS : 1, size = parts > 1 ? PART_BYTES : len;
   for (uint32_t i = 0; i < parts; i++) {
     const uint8_t *p = in + (uint64_t)(len - size) * i / PARTS;
@@ -460,6 +515,7 @@ static int find_fields(splitter *s, line *l) {
   /* what most lines begin with is cut in the same way in all, to have it in common */
   for (uint32_t f = 0; f < LEADING; f++)
     for (uint32_t n = f + 1; weight[f] * 2 > x->lines && n <= FIELDS_MAX; n++) s->cut[n] |= (uint64_t)1 << f;
+  find_head(x);
   memset(s->table, 0, (sizeof *s->table) << TABLE_LOG);
   memory->at = before;
   return 1;
@@ -510,6 +566,14 @@ static void count_level(splitter *s, const uint8_t *in, unsigned level, line *l)
     k->count++;
     s->taken[i] = 1 + (uint32_t)(k - s->table) + (level << TABLE_LOG);
   }
+}
+
+/* Lines whose skeleton is common. */
+static uint32_t common_lines(const splitter *s) {
+  uint32_t sum = 0;
+  for (uint32_t k = 0; k < 1u << TABLE_LOG; k++)
+    if (s->table[k].count >= COMMON) sum += s->table[k].count;
+  return sum;
 }
 
 /* By falling count. */
@@ -617,10 +681,15 @@ int glyd_record_split_log(glyd_record_rows *rows) {
   s.kept = (glyd_record_span *)(void *)(memory->at + half);
   s.cap_kept = half / sizeof *s.kept < UINT32_MAX ? (uint32_t)(half / sizeof *s.kept) : UINT32_MAX;
   memory->end = memory->at + half;
-  static const uint32_t most[LEVELS] = {TAKEN_MAX, 60, 30};
-  for (unsigned level = 0; level < LEVELS; level++) {
-    count_level(&s, rows->in, level, l);
-    take_common(&s, lines / 4000 > 8 ? lines / 4000 : 8, most[level]);
+  static const uint32_t most[4] = {TAKEN_MAX, 60, 30, 8};
+  int few = 0; /* templates take few of the lines */
+  for (unsigned level = 0; level < 3; level++) {
+    if (few && level == 1) continue;
+    const unsigned at = level == 2 && s.head > 0 ? HEAD : level;
+    count_level(&s, rows->in, at, l);
+    if (level == 0 && s.head > 0) few = (uint64_t)common_lines(&s) * 4 < (uint64_t)lines * 3;
+    const uint32_t least = few && level == 0 ? COMMON : 8;
+    take_common(&s, lines / 4000 > least ? lines / 4000 : least, most[at]);
   }
   const int done = put_rows(&s, l) && glyd_record_rows_escape(rows, len, rows->len - len);
   memory->end = end;

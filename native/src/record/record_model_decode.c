@@ -64,6 +64,7 @@ static void read_kind(reader *r, glyd_record_column *c, uint64_t len) {
     c->divisor = 1;
     /* no more than a reader has memory for */
     if (c->kind == GLYD_RECORD_SORTED) c->text_size = (uint32_t)get(r, glyd_record_decode_memory(len));
+    if (glyd_record_is_text(c)) c->end = (uint16_t)get(r, 256);
     return;
   }
   if (c->kind == GLYD_RECORD_INT) {
@@ -91,6 +92,8 @@ static int prediction_valid(const glyd_record_column *columns, uint32_t i) {
   const int needs_k = c->pred == GLYD_PRED_SUM || c->pred == GLYD_PRED_DIFFERENCE;
   if (needs_j != (c->j >= 0) || (c->k >= 0 && !may_k) || (needs_k && c->k < 0)) return 0;
   if (c->j >= (int32_t)i || c->k >= (int32_t)i) return 0;
+  /* texts that end with a byte have no lengths yet when other columns are decoded */
+  if ((c->j >= 0 && columns[c->j].end > 0) || (c->k >= 0 && columns[c->k].end > 0)) return 0;
   if (glyd_record_is_text(c)) return c->pred == GLYD_PRED_ZERO;
   if (c->pred >= GLYD_PRED_LAST && glyd_record_keys(c, columns) == 0) return 0;
   if (c->pred >= GLYD_PRED_SAME) return c->range <= 65535;

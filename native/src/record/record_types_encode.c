@@ -510,3 +510,28 @@ void glyd_record_join_texts(glyd_record_source_table *t) {
   if (common * 8 < bytes) return;
   for (uint32_t k = 1; k < n; k++) t->columns[slot[k]].c.kind = GLYD_RECORD_MORE;
 }
+
+/* ---- ends of texts ---- */
+
+#define ENDED_FROM 12u /* bytes of a text, as a mean: in longer ones matches of words reach over the end */
+
+static int has_byte(const glyd_record_source_table *t, uint32_t slot, uint8_t byte) {
+  for (uint32_t r = 0; r < t->n_rows; r++) {
+    const glyd_record_span f = glyd_record_source_field(t, slot, r);
+    if (memchr(t->rows->in + f.at, byte, f.len)) return 1;
+  }
+  return 0;
+}
+
+void glyd_record_end_texts(glyd_record_source_table *t) {
+  static const uint8_t ends[3] = {'\n', 0, '\t'};
+  for (uint32_t c = 0; c < t->n_columns; c++) {
+    glyd_record_column *const m = &t->columns[c].c;
+    uint64_t bytes = 0;
+    if (!glyd_record_is_text(m)) continue;
+    for (uint32_t r = 0; r < t->n_rows; r++) bytes += glyd_record_source_field(t, c, r).len;
+    if (bytes < ENDED_FROM * (uint64_t)t->n_rows) continue;
+    for (unsigned i = 0; i < sizeof ends && m->end == 0; i++)
+      if (!has_byte(t, c, ends[i])) m->end = (uint16_t)(ends[i] + 1);
+  }
+}

@@ -177,7 +177,7 @@ int glyd_record_transform(glyd_record_source_table *t, glyd_record_memory *memor
       make_residuals(t, s, last);
       memory->at = before;
     }
-    s->c.wide = s->c.pred == GLYD_PRED_SAME ? 0 : choose_wide(s->z, t->n_rows);
+    s->c.wide = s->c.pred == GLYD_PRED_SAME || s->c.end > 0 ? 0 : choose_wide(s->z, t->n_rows);
   }
   return 1;
 }
@@ -187,7 +187,7 @@ unsigned glyd_record_column_streams(const glyd_record_column *c) {
   const unsigned high = c->range > 255;
   if (c->pred == GLYD_PRED_SAME) return n + 2 + high;
   if (c->pred == GLYD_PRED_RANK) n += 3 + high;
-  return n + 2 + c->wide + (c->kind == GLYD_RECORD_TEXT);
+  return n + (c->end > 0 ? 0 : 2u + c->wide) + (c->kind == GLYD_RECORD_TEXT);
 }
 
 int glyd_record_put(glyd_record_writer *w, const uint8_t *data, size_t n) {
@@ -274,7 +274,8 @@ static int put_text(glyd_record_writer *w, const glyd_record_source_table *t, ui
   for (uint32_t i = from + 1; i < t->n_columns && t->columns[t->order[i]].c.kind != GLYD_RECORD_TEXT; i++)
     if (t->columns[t->order[i]].c.kind == GLYD_RECORD_MORE) slot[n++] = t->order[i];
   for (uint32_t i = 0; i < n; i++)
-    for (uint32_t r = 0; r < t->n_rows; r++) sum += glyd_record_source_field(t, slot[i], r).len;
+    for (uint32_t r = 0; r < t->n_rows; r++)
+      sum += glyd_record_source_field(t, slot[i], r).len + (t->columns[slot[i]].c.end > 0);
   uint8_t *const text = glyd_record_memory_get(memory, sum + 1, 1);
   if (!text) return 0;
   uint64_t at = 0;
@@ -283,6 +284,9 @@ static int put_text(glyd_record_writer *w, const glyd_record_source_table *t, ui
       const glyd_record_span f = glyd_record_source_field(t, slot[i], r);
       memcpy(text + at, t->rows->in + f.at, f.len);
       at += f.len;
+      const uint16_t end = t->columns[slot[i]].c.end;
+      text[at] = (uint8_t)(end - 1u);
+      at += end > 0;
     }
   }
   const int done = glyd_record_put(w, text, (size_t)sum);
@@ -300,7 +304,7 @@ int glyd_record_put_columns(glyd_record_writer *w, const glyd_record_source_tabl
       continue;
     }
     if (s->c.pred == GLYD_PRED_RANK && !put_pairs(w, s, memory)) return 0;
-    if (!put_residuals(w, s, t->n_rows)) return 0;
+    if (s->c.end == 0 && !put_residuals(w, s, t->n_rows)) return 0;
     if (s->c.kind == GLYD_RECORD_TEXT && !put_text(w, t, i, memory)) return 0;
   }
   return 1;

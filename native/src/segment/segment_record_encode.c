@@ -15,7 +15,7 @@ static void better_levels(const glyd_lz_config *config, glyd_stream_level *bette
   static const struct {
     int level;
     unsigned share;
-  } rules[GLYD_STREAM_LEVELS] = {{GLYD_LEVEL_ULTRA, 128}, {GLYD_LEVEL_HIGH, 2}};
+  } rules[GLYD_STREAM_LEVELS] = {{GLYD_LEVEL_ULTRA, 512}, {GLYD_LEVEL_HIGH, 1}};
   for (unsigned i = 0; i < GLYD_STREAM_LEVELS; i++) {
     better[i] = (glyd_stream_level){.config = *config};
     better[i].config.level = 0;

@@ -29,6 +29,7 @@ static uint64_t take(describer *d, uint64_t n) {
 static uint64_t column_streams(const glyd_record_column *c) {
   const uint64_t exceptions = c->exceptions > 0 ? 1u + (c->exceptions > 1) : 0, high = c->range > 255;
   if (c->pred == GLYD_PRED_SAME) return exceptions + 2 + high;
+  if (c->end > 0) return c->kind == GLYD_RECORD_TEXT;
   return exceptions + (c->pred == GLYD_PRED_RANK ? 3 + high : 0) + 2 + c->wide + (c->kind == GLYD_RECORD_TEXT);
 }
 
