@@ -140,6 +140,13 @@ def tables() -> Iterator[tuple[str, bytes]]:
         for i, a, w, n, h in rows
     ]
     yield "calls", "".join(calls).encode()
+    boots = [
+        f"Feb {1 + i // 80:2} {h:02}:{i % 60:02}:00 host {w}d[{a % 3}]: "
+        + " ".join(f"{w[k % 5]}{n * (k + 1) % 61:x}" for k in range(a % 11))
+        + "\n"
+        for i, a, w, n, h in rows
+    ]
+    yield "boots", "".join(boots).encode()
 
 
 def numbers_and_code() -> Iterator[tuple[str, bytes]]:

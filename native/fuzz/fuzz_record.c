@@ -16,7 +16,7 @@
 
 #define CONTENT 12000u
 #define STREAMS 512u
-#define TABLES 6u
+#define TABLES 7u
 
 typedef struct streams {
   uint32_t n;
@@ -71,6 +71,10 @@ static size_t make_table(unsigned kind, char *out) {
       n += (size_t)snprintf(p, 400, "2024-03-%02u 0%u:%02u:00 [%s-%u] %s app.%s - %s %u\n", day, k % 9, i % 60,
                             a & 1 ? "main" : "io", a % 3, k < 5 ? "INFO" : "WARN", b & 1 ? "db" : "web",
                             b & 2 ? "took" : "rows read:", c * a);
+      break;
+    case 5: /* texts that end with a byte, one with lengths, and text of the row once more */
+      n += (size_t)snprintf(p, 400, "Mar %2u 0%u:%02u:00 host app%s: %08x of %0*x is %x\n", day, k, i % 60,
+                            a & 1 ? "" : "[7]", b * 2654435u, 1 + (int)k, a * b * c, b * a * 77u);
       break;
     default: n += (size_t)snprintf(p, 400, i % 3 ? "%u\t%u\t%u\n" : "%u\t%u\t%u\t%u\n", b, k, c * b, a); break;
     }

@@ -346,7 +346,8 @@ static int batch(glyd_record_table *table) {
     if (f->column->end == 0 && !values(f, table->done, n, table->keys, table->scratch)) return 0;
     if (!slots(f, table->done, n, 1u << table->slot_log)) return 0;
   }
-  for (uint32_t i = 0; i < table->n_fields; i++) { /* texts that end with a byte are placed with the last that shares their bytes */
+  for (uint32_t i = 0; i < table->n_fields;
+       i++) { /* texts that end with a byte are placed with the last that shares their bytes */
     const glyd_record_field *const f = &table->fields[i];
     if (f->slot == GLYD_SLOT_COPY) room += glyd_record_is_text(f->column) ? f->most : table->most[i];
   }

@@ -267,7 +267,8 @@ static int cut_head(const splitter *s, line *l) {
   const uint8_t *const in = s->rows->in;
   glyd_record_span slot[LEADING + 1];
   if (l->n_fields <= s->head) return 0;
-  for (uint32_t f = 0; f < s->head; f++) slot[f] = is_numeric(l, f) ? l->slot[f > 0 ? l->slots_until[f - 1] : 0] : l->field[f];
+  for (uint32_t f = 0; f < s->head; f++)
+    slot[f] = is_numeric(l, f) ? l->slot[f > 0 ? l->slots_until[f - 1] : 0] : l->field[f];
   const uint32_t rest = l->field[s->head].at, end = (uint32_t)(l->next - 1 - in);
   slot[s->head] = (glyd_record_span){rest, end - rest};
   l->n = s->head + 1;

@@ -42,31 +42,48 @@ glyd_record_template *glyd_record_rows_template(glyd_record_rows *rows, uint32_t
 
 /* ---- what is it? ---- */
 
-/* Share, in 1/256, of lines that have a number of separators that is common, and that number. */
-static unsigned regularity(const uint8_t *in, uint32_t len, uint8_t separator, unsigned *columns) {
-  uint32_t lines = 0, count[257] = {0}, n = 0, first = 1;
-  int quoted = 0;
+#define SEPARATORS 5u
+static const uint8_t separators[SEPARATORS] = {'\t', ',', ';', '|', ' '};
+
+/* Lines by how many of each separator they have, outside quotes. */
+typedef struct line_counts {
+  uint32_t lines, of[SEPARATORS][257];
+} line_counts;
+
+static void count_separators(const uint8_t *in, uint32_t len, line_counts *out) {
+  enum { QUOTE = SEPARATORS + 1, END };
+  uint8_t kind[256] = {['"'] = QUOTE, ['\n'] = END};
+  uint32_t n[SEPARATORS + 1] = {0};
+  int first = 1, quoted = 0;
+  for (unsigned k = 0; k < SEPARATORS; k++) kind[separators[k]] = (uint8_t)(k + 1);
+  memset(out, 0, sizeof *out);
   for (uint32_t i = 0; i < len; i++) {
-    if (in[i] == '"') quoted ^= 1;
-    if (in[i] == '\n') {
-      if (!first) {
-        count[n < 256 ? n : 256]++;
-        lines++;
-      }
-      first = 0;
-      n = 0;
-      quoted = 0;
-    } else if (in[i] == separator && !quoted) {
-      n++;
+    const uint8_t c = kind[in[i]];
+    if (c == 0) continue;
+    if (c < QUOTE) {
+      n[c] += !quoted;
+      continue;
     }
+    quoted ^= 1;
+    if (c == QUOTE) continue;
+    for (unsigned k = 0; k < SEPARATORS && !first; k++) out->of[k][n[k + 1] < 256 ? n[k + 1] : 256]++;
+    out->lines += !first;
+    memset(n, 0, sizeof n);
+    first = quoted = 0;
   }
+}
+
+/* Share, in 1/256, of lines that have a number of separators that is common, and that number. */
+static unsigned regularity(const line_counts *all, unsigned separator, unsigned *columns) {
+  const uint32_t *const count = all->of[separator], lines = all->lines;
   uint32_t good = 0, best = 0;
   for (uint32_t k = 1; k <= 256; k++) {
     if (count[k] * 16 >= lines) good += count[k];
     if (count[k] > count[best] || best == 0) best = k;
   }
   *columns = best;
-  if (separator != '\t' && count[best] * 10 < lines * 7) return 0; /* tabs: tables of a dump, one after the other */
+  /* tabs: tables of a dump, one after the other */
+  if (separators[separator] != '\t' && count[best] * 10 < lines * 7) return 0;
   return lines < 4 ? 0 : good * 256 / lines;
 }
 
@@ -121,17 +138,18 @@ static unsigned detect_piece(const uint8_t *in, uint32_t len, uint8_t *separator
   const uint32_t statements = count_text(in, len, "\nINSERT"), rows = tuples + count_text(in, len, "),\n");
   if (count_text(in, len, "VALUES") > 0 && rows + statements > 16 && 2 * (rows + statements) > lines)
     return GLYD_SHAPE_SQL;
-  static const uint8_t candidates[6] = {'\t', ',', ';', '|', ' '};
+  line_counts counts;
+  count_separators(in, len, &counts);
   unsigned best = 0, shape = lines > 8 ? GLYD_SHAPE_LOG : GLYD_SHAPE_NONE;
-  for (unsigned k = 0; k < 5; k++) {
+  for (unsigned k = 0; k < SEPARATORS; k++) {
     unsigned columns;
-    unsigned share = regularity(in, len, candidates[k], &columns);
-    if (candidates[k] == ',' && share > 0 && has_comma_times(in, len)) continue;
-    if (share < (candidates[k] == ' ' ? 240u : 205u)) continue;
+    unsigned share = regularity(&counts, k, &columns);
+    if (separators[k] == ',' && share > 0 && has_comma_times(in, len)) continue;
+    if (share < (separators[k] == ' ' ? 240u : 205u)) continue;
     share += columns > 2 ? 16 : 0;
     if (share > best) {
       best = share;
-      *separator = candidates[k];
+      *separator = separators[k];
       shape = GLYD_SHAPE_DELIMITED;
     }
   }

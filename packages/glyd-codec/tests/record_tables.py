@@ -153,6 +153,31 @@ def documents(n, seed=6):
     yield "lines", json.dumps([{"id": i, "line": line} for i, line in enumerate(lines)])
 
 
+def boots(n, seed=6):
+    """Lines that have little in common but the fields they begin with; some have no rest."""
+    rng = random.Random(seed)
+    words = [rng.randbytes(rng.randrange(1, 5)).hex() for _ in range(60)]
+    out = []
+    for i in range(n):
+        name = rng.choice(["kernel", f"cron[{rng.choice([71, 904])}]", f"sshd[{700 + i // 300}]"])
+        rest = " ".join(rng.choice(words) for _ in range(rng.randrange(0, 5)))
+        second = i * 11 + rng.randrange(9)
+        out.append(f"Feb  3 0{second // 3600 % 10}:{second // 60 % 60:02}:{second % 60:02} host2 {name}: {rest}\n")
+    return "".join(out).encode()
+
+
+def notes(n, end, seed=7):
+    """Rows with numbers and a long text; some texts have these bytes in them, quoted."""
+    rng = random.Random(seed)
+    words = [rng.randbytes(rng.randrange(1, 5)).hex() for _ in range(60)]
+    out = []
+    for i in range(n):
+        text = " ".join(rng.choice(words) for _ in range(rng.randrange(3, 9)))
+        numbers = f"{i * 37},2024-02-{1 + i // 100:02} 10:{i % 60:02}:00,{rng.randrange(99)}"
+        out.append(f'{numbers},"{text}{end if i % 9 == 1 else ""}"\n')
+    return "".join(out).encode()
+
+
 CLEAN = {
     "csv": table(3000),
     "tsv": table(3000, sep="\t"),
@@ -165,6 +190,10 @@ CLEAN = {
     "people": people(2000),
     "calls": calls(3000),
     **{name: text.encode() for name, text in documents(2000)},
+    "boots": boots(3000),
+    "notes": notes(2000, "\n"),
+    "notes with zeros": notes(2000, "\n\0"),
+    "notes with all ends": notes(2000, "\n\0\t"),
 }
 LINES = CLEAN["csv"].splitlines(keepends=True)
 

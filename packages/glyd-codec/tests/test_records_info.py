@@ -12,7 +12,15 @@ from record_tables import CLEAN
 
 import glyd
 
-SHAPES = {"csv": "delimited", "json": "json", "sql": "sql", "copy": "delimited", "log": "log", "calls": "log"}
+SHAPES = {
+    "csv": "delimited",
+    "json": "json",
+    "sql": "sql",
+    "copy": "delimited",
+    "log": "log",
+    "calls": "log",
+    "boots": "log",
+}
 
 
 @pytest.mark.parametrize("name", CLEAN)
