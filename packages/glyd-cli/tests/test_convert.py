@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The glyd authors
 # SPDX-License-Identifier: BUSL-1.1
 import os
+import random
 import subprocess
 import time
 
@@ -48,7 +49,7 @@ def test_same_bytes_for_every_number_of_threads(glyd, tmp_path, big):
 
 
 def test_long(glyd, tmp_path):
-    part = os.urandom(10 << 20)  # repeats at a distance no plain segment spans
+    part = random.Random(1).randbytes(10 << 20)  # repeats at a distance no plain segment spans
     (tmp_path / "f").write_bytes(part + part)
     plain, far = (glyd("-c", "-9", *flags, "f").out for flags in ((), ("--long",)))
     assert codec.get_frame_info(plain).n_segments == 4
@@ -59,7 +60,7 @@ def test_long(glyd, tmp_path):
 
 
 def test_dense(glyd, tmp_path):
-    part = os.urandom(10 << 20)
+    part = random.Random(2).randbytes(10 << 20)
     (tmp_path / "f").write_bytes(part + part)
     plain, dense = (glyd("-c", "--high", *flags, "f").out for flags in (("-T2",), ("-T2", "--dense")))
     assert codec.get_frame_info(plain).n_segments == 2
@@ -330,7 +331,7 @@ def test_proc_files(glyd):
 
 
 def test_peak_memory_is_bounded(glyd, tmp_path):
-    noise = os.urandom(1 << 20)
+    noise = random.Random(3).randbytes(1 << 20)
     with (tmp_path / "f").open("wb") as f:
         for i in range(400):
             f.write(noise[i:] + noise[:i])

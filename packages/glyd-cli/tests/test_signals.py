@@ -22,38 +22,25 @@ def work(tmp_path, big):
     return big * 2
 
 
-def wait_until_it_listens(process):
-    """Wait until the command has taken over SIGTERM, which Python itself leaves alone."""
-    status = f"/proc/{process.pid}/status"
-    if not os.path.exists(status):
-        time.sleep(1)
-        return
-    end = time.monotonic() + 20
-    while time.monotonic() < end and process.poll() is None:
-        with open(status) as file:
-            caught = next(line for line in file if line.startswith("SigCgt"))
-        if int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1:
-            return
-        time.sleep(0.002)
-
-
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize(("args", "name"), [(("-9", "f"), "f"), (("-d", "--rm", "f.z"), "f.z")])
 def test_stopped_at_random_moments(glyd, tmp_path, work, signum, args, name):
     rng = random.Random(signum)
     codes = set()
     (tmp_path / "o").write_bytes(b"older")
-    for i in range(7):
+    i = 0
+    while i < 7 or (128 + signum not in codes and i < 60):  # some more where each was done before its signal
         # under nohup, say, the signal is ignored, and the command honours that: not what is tested here
         unignored = functools.partial(signal.signal, signum, signal.SIG_DFL)
         process = glyd.start("-q", "-f", *args, "-o", "o", stderr=subprocess.PIPE, preexec_fn=unignored)
         if i:  # the first time, wherever it is
-            wait_until_it_listens(process)
-        time.sleep(0.15 * rng.random())
+            glyd.wait_until_it_listens(process)
+        time.sleep(0.15 * rng.random() if i < 7 else 0)
         process.send_signal(signum)
         if rng.random() < 0.3:
             process.send_signal(signum)  # impatient
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=glyd.hang_s)
+        i += 1
         codes.add(process.returncode)
         names = sorted(os.listdir(tmp_path))
         if process.returncode == 0:  # it was faster
@@ -64,6 +51,8 @@ def test_stopped_at_random_moments(glyd, tmp_path, work, signum, args, name):
             (tmp_path / "o").write_bytes(b"older")
             continue
         if process.returncode == -signum:  # before the first line of the command ran
+            continue
+        if i == 1 and process.returncode == 1 and b"glyd_cli" not in err:  # while Python itself started
             continue
         assert process.returncode == 128 + signum, err
         assert err == b"", err
@@ -79,18 +68,18 @@ def test_stopped_at_random_moments(glyd, tmp_path, work, signum, args, name):
 def test_stopped_while_waiting(glyd, tmp_path, signum):
     """For input that does not come, or an output that nobody reads."""
     process = glyd.start("-o", "x", stdin=subprocess.PIPE)
-    wait_until_it_listens(process)
+    glyd.wait_until_it_listens(process)
     time.sleep(0.2)
     process.send_signal(signum)
-    assert process.wait(10) == 128 + signum
+    assert process.wait(glyd.hang_s) == 128 + signum
     process.stdin.close()
     assert os.listdir(tmp_path) == []
-    (tmp_path / "f").write_bytes(os.urandom(1 << 22))
+    (tmp_path / "f").write_bytes(random.Random(signum).randbytes(1 << 22))
     process = glyd.start("-c", "-1", "f", stdout=subprocess.PIPE)
-    wait_until_it_listens(process)
+    glyd.wait_until_it_listens(process)
     time.sleep(0.2)
     process.send_signal(signum)
-    assert process.wait(10) == 128 + signum
+    assert process.wait(glyd.hang_s) == 128 + signum
     assert process.stderr.read() == b""
 
 
@@ -99,7 +88,7 @@ def test_ignored_signals_stay_ignored(glyd, tmp_path, work):
     process = glyd.start("-q", "-9", "f", "-o", "o", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
     time.sleep(0.1)
     process.send_signal(signal.SIGHUP)
-    assert process.wait(30) == 0
+    assert process.wait(glyd.hang_s) == 0
     assert codec.decompress((tmp_path / "o").read_bytes()) == work
 
 
@@ -113,7 +102,7 @@ def test_killed_outright_leaves_nothing_where_files_can_be_nameless(glyd, tmp_pa
     process = glyd.start("-q", "-9", "-T1", "f", "-o", "o")
     time.sleep(0.15)
     process.kill()
-    process.wait()
+    process.wait(glyd.hang_s)
     assert sorted(set(os.listdir(tmp_path)) - {"o"}) == ["f", "f.z"]
 
 

@@ -22,7 +22,8 @@ class Terminal:
     def collect(self, process):
         os.close(self.side)
         while True:
-            ready, _, _ = select.select([self.main], [], [], 0.1)
+            ended = process.poll() is not None  # asked first: what it wrote before is there by now
+            ready, _, _ = select.select([self.main], [], [], 0 if ended else 0.1)
             if ready:
                 try:
                     part = os.read(self.main, 65536)
@@ -31,9 +32,9 @@ class Terminal:
                 if not part:
                     break
                 self.text += part
-            elif process.poll() is not None:
+            elif ended:
                 break
-        process.wait(20)
+        process.wait(300)
         os.close(self.main)
         return self.text
 
@@ -86,7 +87,7 @@ def test_nothing_to_do_says_so_instead_of_waiting(glyd):
     for args, word in (((), b"glyd --help"), (("-d",), b"is a terminal"), (("-b",), b"needs a FILE")):
         terminal = Terminal()
         process = glyd.start(*args, stdin=terminal.side)
-        _, err = process.communicate(timeout=10)
+        _, err = process.communicate(timeout=glyd.hang_s)
         assert process.returncode == 1
         assert word in err
         os.close(terminal.side)

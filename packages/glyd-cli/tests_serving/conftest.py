@@ -29,6 +29,7 @@ from glyd_cli.serving.transformers_engine import TransformersEngine, describe_mo
 
 CHROMIUM = os.environ.get("GLYD_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 GLYD = Path(sys.executable).parent / "glyd"
+HANG_S = 300  # what takes longer will never end; ten times as slow as here is not hung
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
@@ -85,6 +86,8 @@ def model_path(tmp_path_factory):
 class Server:
     """The application on a port of its own, in a thread."""
 
+    hang_s = HANG_S
+
     def __init__(self, path, *, engine=None, n_slots=4, n_queue=8, **guard):
         self.model = glyd_gpu.from_pretrained(path, device="cpu")
         self.tokenizer = transformers.AutoTokenizer.from_pretrained(path)
@@ -102,18 +105,18 @@ class Server:
         self.server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=5))
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.socket]})
         self.thread.start()
-        wait_for(lambda: self.server.started, 20)
+        wait_for(lambda: self.server.started)
 
     def stop(self):
         self.server.should_exit = True
         try:
-            self.thread.join(20)
+            self.thread.join(HANG_S)
         finally:
             self.engine.stop()
         assert not self.thread.is_alive()
 
     def post(self, path, body, **kw):
-        return httpx.post(self.url + path, json=body, timeout=60, **kw)
+        return httpx.post(self.url + path, json=body, timeout=HANG_S, **kw)
 
     def chat(self, text="hello", **body):
         answer = self.post("/v1/chat/completions", {"messages": [{"role": "user", "content": text}], **body})
@@ -125,7 +128,7 @@ class Server:
         return load.n_running == 0 and load.n_waiting == 0
 
 
-def wait_for(condition, seconds):
+def wait_for(condition, seconds=HANG_S):
     """Wait until a condition holds; fail after a time."""
     end = time.monotonic() + seconds
     while not condition():
@@ -145,11 +148,13 @@ def server(model_path):
 def idle_after(server):
     """Nothing may run or wait shortly after a test."""
     yield server
-    wait_for(server.idle, 5)
+    wait_for(server.idle)
 
 
 class Glyd:
     """The installed command."""
+
+    hang_s = HANG_S
 
     def __init__(self, folder):
         self.folder = folder
@@ -161,7 +166,7 @@ class Glyd:
         kw.setdefault("preexec_fn", lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         return subprocess.Popen([GLYD, *map(os.fspath, args)], cwd=self.folder, env=env, **kw)
 
-    def __call__(self, *args, code=0, stdin=None, timeout=120, **kw):
+    def __call__(self, *args, code=0, stdin=None, timeout=HANG_S, **kw):
         if stdin is not None:
             kw["stdin"] = subprocess.PIPE
         process = self.start(*args, **kw)
@@ -214,11 +219,11 @@ def new_server():
 
 def until(page, condition):
     """Wait for a condition in the page; the page's policy lets it evaluate none itself."""
-    for _ in range(400):
-        if page.evaluate(condition):
-            return
-        page.wait_for_timeout(50)
-    pytest.fail(f"never: {condition}")
+    end = time.monotonic() + HANG_S
+    while not page.evaluate(condition):
+        if time.monotonic() > end:
+            pytest.fail(f"never: {condition}")
+        page.wait_for_timeout(20)
 
 
 @pytest.fixture(name="until")
@@ -246,7 +251,7 @@ def new_page(browser, server):
         context = browser.new_context(**kw)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(1000 * HANG_S)
         page.on(
             "console",
             lambda m: (

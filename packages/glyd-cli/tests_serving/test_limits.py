@@ -27,12 +27,12 @@ def head(n, extra=""):
 
 def test_a_body_that_stops_coming(model_path, new_server):
     server = new_server(model_path, limits=Limits(body_s=1.0))
-    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=server.hang_s) as connection:
         connection.sendall(head(500) + b'{"messages": [')
         start = time.monotonic()
         answer = connection.recv(4096)
         assert answer.split()[1] == b"408"
-        assert 0.5 < time.monotonic() - start < 10
+        assert 0.5 < time.monotonic() - start < 60
     assert server.chat("hi", max_tokens=2)
 
 
@@ -44,8 +44,8 @@ def test_a_client_that_reads_nothing_frees_its_place(model_path, new_server, wai
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
         connection.connect(("127.0.0.1", server.port))
         connection.sendall(head(len(raw)) + raw)
-        wait_for(lambda: not server.idle(), 10)
-        wait_for(server.idle, 60)
+        wait_for(lambda: not server.idle())
+        wait_for(server.idle)
         assert server.chat("hi", max_tokens=2)
 
 

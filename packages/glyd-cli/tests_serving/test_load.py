@@ -24,6 +24,7 @@ import pytest
 SECONDS = float(os.environ.get("GLYD_SERVING_SOAK_S", "12"))
 SLOTS, QUEUE = 8, 24
 CLIENTS = 200
+ANSWERS = 100  # at least
 WARM_S = min(SECONDS / 3, 60)  # allocators and caches have grown by then
 # of resident memory from then on, at most: in seconds it has not settled, and a leak shows in minutes
 GROWTH_KB = (96 if SECONDS < 60 else 24) << 10
@@ -49,14 +50,14 @@ class Serve:
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
     def load(self):
-        text = httpx.get(f"{self.url}/metrics", timeout=30).text
+        text = httpx.get(f"{self.url}/metrics", timeout=300).text
         return [
             int(float(re.search(rf"^glyd_requests_{n} (\S+)", text, re.MULTILINE)[1])) for n in ("running", "waiting")
         ]
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
-        self.process.wait(30)
+        self.process.wait(300)
         self.log.close()
         return Path(self.log.name).read_text(encoding="utf-8", errors="replace")
 
@@ -67,7 +68,7 @@ def serve(glyd, model_path):
     yield one
     if one.process.poll() is None:
         one.process.kill()
-        one.process.wait(30)
+        one.process.wait(300)
 
 
 async def ask(port, body, *, path="/v1/chat/completions", read=None):
@@ -151,10 +152,10 @@ async def one_request(rng, port, kind):
     return await ask(port, {"messages": "?"})
 
 
-async def client(port, number, end, seen, latencies):
+async def client(port, number, goes_on, seen, latencies):
     rng = random.Random(number)
     kinds = [k for k, (share, _) in KINDS.items() for _ in range(share)]
-    while time.monotonic() < end:
+    while goes_on():
         kind = rng.choice(kinds)
         start = time.monotonic()
         status, body = await one_request(rng, port, kind)
@@ -167,36 +168,40 @@ async def client(port, number, end, seen, latencies):
 
 async def storm(serve, seconds):
     seen, latencies, memory = collections.Counter(), [], []
-    end = time.monotonic() + seconds
-    warm = time.monotonic() + WARM_S
+    start = time.monotonic()
+
+    def goes_on():  # a slow machine takes longer to do as much
+        return time.monotonic() < start + seconds or (
+            len(latencies) < ANSWERS and time.monotonic() < start + 10 * seconds
+        )
 
     async def watch():
-        while time.monotonic() < end:
+        while goes_on() or not memory:
             await asyncio.sleep(0.5)
-            if time.monotonic() > warm:
+            if time.monotonic() > start + WARM_S and len(latencies) > ANSWERS / 3:
                 memory.append(serve.resident_kb())
 
-    await asyncio.gather(watch(), *(client(serve.port, i, end, seen, latencies) for i in range(CLIENTS)))
+    await asyncio.gather(watch(), *(client(serve.port, i, goes_on, seen, latencies) for i in range(CLIENTS)))
     return seen, sorted(latencies), memory
 
 
 def test_a_storm_of_clients(serve, wait_for):
-    httpx.post(f"{serve.url}/v1/chat/completions", json={"messages": [{"role": "user", "content": "hi"}]}, timeout=60)
+    httpx.post(f"{serve.url}/v1/chat/completions", json={"messages": [{"role": "user", "content": "hi"}]}, timeout=300)
     n_before = serve.n_descriptors()
     seen, latencies, memory = asyncio.run(storm(serve, SECONDS))
-    wait_for(lambda: serve.load() == [0, 0], 10)  # no stuck slot
+    wait_for(lambda: serve.load() == [0, 0])  # no stuck slot
     for kind, (_, allowed) in KINDS.items():
         statuses = {status for k, status in seen if k == kind}
         assert statuses <= allowed, (kind, seen)
     n_answered = sum(n for (_, status), n in seen.items() if status == 200)
     n_refused = sum(n for (_, status), n in seen.items() if status == 429)
-    assert n_answered > 20
+    assert n_answered >= ANSWERS
     assert n_refused > 0  # more clients than slots and queue hold
     tenth = max(len(memory) // 10, 1)
     before, after = (sorted(part)[len(part) // 2] for part in (memory[:tenth], memory[-tenth:]))
-    wait_for(lambda: serve.n_descriptors() <= n_before + 4, 40)
+    wait_for(lambda: serve.n_descriptors() <= n_before + 4)
     answer = httpx.post(
-        f"{serve.url}/v1/chat/completions", json={"messages": [{"role": "user", "content": "hi"}]}, timeout=60
+        f"{serve.url}/v1/chat/completions", json={"messages": [{"role": "user", "content": "hi"}]}, timeout=300
     )
     assert answer.status_code == 200
     text = (
@@ -212,22 +217,27 @@ def test_a_storm_of_clients(serve, wait_for):
 
 def test_order_is_fair(serve):
     """Who comes first is served first: each of a queue has its first token before those that came later."""
-    firsts = {}
+    firsts, done = {}, []
 
-    async def late(number):
-        await asyncio.sleep(0.15 * number)
-
+    async def come(number):
         async def read(reader, writer):
             await reader.readuntil(b"data: ")
             firsts[number] = time.monotonic()
             await reader.read()
+            done.append(number)
             return 200, b""
 
         rng = random.Random(number)
         return await ask(serve.port, chat(rng, stream=True, max_tokens=60), read=read)
 
     async def all_of_them():
-        return await asyncio.gather(*(late(i) for i in range(SLOTS + 12)))
+        requests = []
+        for number in range(SLOTS + 12):
+            requests.append(asyncio.create_task(come(number)))
+            while sum(await asyncio.to_thread(serve.load)) + len(done) <= number:  # until the server has it
+                assert not any(request.done() and request.exception() for request in requests)
+                await asyncio.sleep(0.01)
+        return await asyncio.gather(*requests)
 
     asyncio.run(all_of_them())
     order = sorted(firsts, key=firsts.__getitem__)

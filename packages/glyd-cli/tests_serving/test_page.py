@@ -43,7 +43,7 @@ def test_a_real_answer_streams_and_stops(until, new_page, server, wait_for):
     until(page, "document.querySelector('.turn.assistant .body')?.textContent.length > 3")
     page.keyboard.press("Escape")
     page.wait_for_selector("#send:not([hidden])")
-    wait_for(server.idle, 4)
+    wait_for(server.idle)
     assert page.locator(".turn").count() == 2
     ask(page, "again")
     assert page.locator(".turn").count() == 4

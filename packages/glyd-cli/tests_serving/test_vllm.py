@@ -11,6 +11,7 @@ import asyncio
 import itertools
 import json
 import shutil
+import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -23,6 +24,7 @@ import transformers
 from glyd_cli.errors import FileError, UsageError
 from glyd_cli.machine import Card
 from glyd_cli.serve import ServeOptions, chosen_engine, parse_serve
+from glyd_cli.serving import vllm_process
 from glyd_cli.serving.engine import EngineError, ModelInfo, PromptTooLongError, QueueFullError, Sampling
 from glyd_cli.serving.grammar import for_json_schema
 from glyd_cli.serving.vllm_engine import VllmEngine, request_body, steps
@@ -296,9 +298,9 @@ def test_refusals_and_ends(engine, process):
         collect(engine, [5], Sampling(max_tokens=1))
 
 
-def test_queue_is_bounded_and_leaving_frees_a_place(engine, fake):
+def test_queue_is_bounded_and_leaving_frees_a_place(engine, fake, wait_for):
     async def run():
-        running = [engine.generate([k], Sampling(max_tokens=50)) for k in range(3)]
+        running = [engine.generate([k], Sampling(max_tokens=1_000_000)) for k in range(3)]
         for answer in running:
             await anext(answer)
         assert engine.load().n_waiting == 1
@@ -308,10 +310,9 @@ def test_queue_is_bounded_and_leaving_frees_a_place(engine, fake):
         assert len([step async for step in engine.generate([9], Sampling(max_tokens=2))]) == 2
         for answer in running[1:]:
             await answer.aclose()
-        await asyncio.sleep(0.3)
 
     asyncio.run(run())
-    assert len(fake("gone")) == 3
+    wait_for(lambda: len(fake("gone")) == 3)
 
 
 def test_the_log_goes_when_all_was_well(engine, process):
@@ -347,6 +348,33 @@ def test_out_of_memory_at_capture_starts_again_without_graphs(process, fake, mon
     assert len(fake("words")) == 2
 
 
+def test_a_port_that_was_taken_meanwhile_is_another_one(process, fake, monkeypatch):
+    taken = 0
+
+    def free_port():
+        nonlocal taken
+        if not taken:
+            taken = listener.getsockname()[1]
+            return taken
+        return free()
+
+    free = vllm_process._free_port
+    monkeypatch.setattr(vllm_process, "_free_port", free_port)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        process.start()
+        assert process.port != taken
+    assert len(fake("words")) == 2
+    assert "starting again on another port" in process._reporter.lines[-1]
+
+
+def test_proxies_are_not_asked_for_our_own_address(process, fake, monkeypatch):
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    process.start()
+    assert process._answers()
+
+
 def test_what_cannot_be_healed_is_one_line_with_the_log(process, fake, monkeypatch):
     failures = [{"unless": "--never", "log": (LOGS / "heads.txt").read_text()}]
     monkeypatch.setenv("FAKE_VLLM_FAILS", json.dumps(failures))
@@ -367,7 +395,7 @@ def test_healing_ends(process, fake, monkeypatch):
 def test_the_command_answers_with_vllm(model_path, fake):
     command = [sys.executable, "-m", "glyd_cli", "run", str(model_path), "--engine", "vllm", "-p", "hi"]
     done = subprocess.run(
-        [*command, "--max-tokens", "4", "--device", "cpu"], capture_output=True, text=True, timeout=120
+        [*command, "--max-tokens", "4", "--device", "cpu"], capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()

@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-import statistics
 import subprocess
 import sys
-import time
+import timeit
+import zlib
 
 import pytest
 
@@ -35,7 +35,7 @@ def test_import_takes_no_time():
     # CPU time: other work on the machine must not fail this
     code = "import time; t = time.process_time(); import glyd; print(time.process_time() - t)"
     times = [float(run(code).stdout) for _ in range(9)]
-    assert statistics.median(times) < 0.050, times
+    assert min(times) < 0.050, times  # the rest is what other work does to caches and clocks
 
 
 def test_import_loads_nothing_heavy():
@@ -103,13 +103,14 @@ def test_typing_marker():
 
 
 def test_small_calls_are_cheap():
-    """The wrapper must not cost more than the work: ten times the usual 3 µs is a fault."""
+    """The wrapper must not cost more than the work: 3 µs are usual, eight times zlib's 0.37, whose wrapper is C.
+
+    Beside zlib, since the machine may be slow, and the best of many rounds, since it may be busy.
+    """
     data = b"one small object of json or so " * 8
-    frame = glyd.compress(data, "default")
-    best = float("inf")
-    for _ in range(20):
-        start = time.perf_counter()
-        for _ in range(50):
-            glyd.decompress(frame)
-        best = min(best, (time.perf_counter() - start) / 50)
-    assert best < 30e-6, best
+    frame, other = glyd.compress(data, "default"), zlib.compress(data)
+    ours = theirs = float("inf")
+    for _ in range(50):
+        ours = min(ours, timeit.timeit(lambda: glyd.decompress(frame), number=20))
+        theirs = min(theirs, timeit.timeit(lambda: zlib.decompress(other), number=20))
+    assert ours < 50 * theirs, (ours, theirs)

@@ -9,7 +9,6 @@ import importlib
 import os
 import random
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -37,7 +36,7 @@ CLASSES = {
     "corrupt": glyd.CorruptDataError,
     "truncated": glyd.TruncatedError,
 }
-SECONDS = float(os.environ.get("GLYD_REFERENCE_SECONDS", "4"))  # more for a longer search
+N_CHANGED = int(os.environ.get("GLYD_REFERENCE_PACKS", "150"))  # more for a longer search
 
 
 def test_the_manifest_names_every_file_once():
@@ -120,10 +119,9 @@ def test_both_readers_agree(tools, layout):
     """On packs with every kind of weight, and on what is left of them after changes."""
     rng = random.Random(f"{layout}")
     gauss = tools.make_bf16(126 * 250)
-    end = time.monotonic() + SECONDS / 2
     outcomes = set()
     n = 0
-    while n < 40 or (time.monotonic() < end and n < 100_000):
+    while n < N_CHANGED:
         rows, cols = rng.choice(((60, 120), (64, 128), (61, 250), (120, 128), (126, 125)))
         weights = bytearray(gauss[: 2 * rows * cols])
         for _ in range(rng.choice((0, 5, 300))):

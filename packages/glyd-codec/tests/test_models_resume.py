@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -37,8 +38,8 @@ def model(tmp_path_factory, tools):
             f"{s}.a": ("BF16", (256, 512), tools.make_bf16(256 * 512, s)),
             f"{s}.b": ("BF16", (128, 512), tools.make_bf16(128 * 512, s + 9)),
             f"{s}.norm": ("BF16", (512,), bytes(1024)),
-            f"{s}.noise": ("BF16", (256, 512), os.urandom(256 * 512 * 2)),
-            f"{s}.f32": ("F32", (300, 300), os.urandom(360_000)),
+            f"{s}.noise": ("BF16", (256, 512), random.Random(s).randbytes(256 * 512 * 2)),
+            f"{s}.f32": ("F32", (300, 300), random.Random(s + 9).randbytes(360_000)),
         }
         name = f"model-{s}.safetensors"
         (folder / name).write_bytes(tools.make_safetensors(tensors, {"format": "pt"}))

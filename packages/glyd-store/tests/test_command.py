@@ -8,12 +8,12 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 COMMAND = Path(sys.executable).parent / "glyd-store"
+HANG_S = 300  # what takes longer will never end; ten times as slow as here is not hung
 BAD = (b"Traceback", b"Exception ignored", b"internal error")
 
 
@@ -23,7 +23,7 @@ class Command:
 
     def __call__(self, *args, code=0, input=b"", **kw):  # noqa: A002 - as subprocess.run has it
         words = [str(COMMAND), *map(os.fspath, args)]
-        done = subprocess.run(words, input=input, capture_output=True, cwd=self.folder, timeout=120, **kw)
+        done = subprocess.run(words, input=input, capture_output=True, cwd=self.folder, timeout=HANG_S, **kw)
         assert done.returncode == code, (args, done.returncode, done.stderr)
         assert not any(bad in done.stderr for bad in BAD), done.stderr
         if code not in (0, 3):
@@ -129,7 +129,7 @@ def test_closed_pipe(run, tmp_path):
     process = subprocess.Popen([COMMAND, "s", "get", "a"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     process.stdout.read(5)
     process.stdout.close()
-    assert process.wait(60) == 141
+    assert process.wait(HANG_S) == 141
     assert process.stderr.read() == b""
 
 
@@ -137,14 +137,49 @@ def test_closed_pipe(run, tmp_path):
 def test_signals(run, tmp_path, number):
     run("s", "put", "-", "--name", "a", input=b"1")
     process = subprocess.Popen(
-        [COMMAND, "s", "put", "--command", "echo begun; sleep 60", "--name", "b"], cwd=tmp_path, stderr=subprocess.PIPE
+        [COMMAND, "s", "put", "--command", "echo begun >&2; exec sleep 600", "--name", "b"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
     )
-    time.sleep(1.5)
+    assert process.stderr.readline() == b"begun\n"
     process.send_signal(number)
-    assert process.wait(30) == 128 + number
-    assert b"Traceback" not in process.stderr.read()
+    assert process.wait(HANG_S) == 128 + number
+    assert b"Traceback" not in process.stderr.read()  # ends when the command that was started has ended, too
     assert run("s", "list").count(b"\n") == 1
     run("s", "check")
+
+
+def test_a_signal_while_a_command_starts_leaves_nothing_behind(tmp_path, monkeypatch):
+    """It came between the start of a dump and the line that knew of it, and the dump went on."""
+    from glyd_store import run_command
+
+    started = []
+    popen = subprocess.Popen
+
+    def start(*args, **kw):
+        started.append(popen(*args, **kw))
+        signal.raise_signal(signal.SIGTERM)
+        return started[0]
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    code = run_command([str(tmp_path / "s"), "put", "--command", "exec sleep 600", "--name", "b"])
+    assert code == 128 + signal.SIGTERM
+    assert started[0].returncode == -signal.SIGKILL
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_ignored_signals_stay_ignored(run, tmp_path):
+    """What nohup relies on."""
+    process = subprocess.Popen(
+        [COMMAND, "s", "put", "--command", "echo begun >&2; sleep 1; echo good", "--name", "b"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+    )
+    assert process.stderr.readline() == b"begun\n"
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(HANG_S) == 0
+    assert run("s", "get", "b") == b"good\n"
 
 
 def test_names_cannot_move_the_terminal(run):
@@ -221,7 +256,9 @@ def test_media_that_cannot_be_written(run, tmp_path, how):
     assert run("s", "versions", "a", **options).count(b"\n") == 1
     if how == "unclean":
         assert run("s", "get", "b", **options) == b"late"
-    for words in (("put", "/etc/hostname"), ("delete", "a"), ("compact",)):
+    (tmp_path / "file").write_bytes(b"1")
+    os.chmod(tmp_path / "file", 0o644)
+    for words in (("put", "file"), ("delete", "a"), ("compact",)):
         done = subprocess.run([COMMAND, "s", *words], cwd=tmp_path, capture_output=True, **options)
         assert done.returncode == 2, done
         assert b"read-only" in done.stderr

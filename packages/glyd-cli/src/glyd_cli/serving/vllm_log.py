@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-Heal = Literal["context", "share", "eager"]
+Heal = Literal["context", "share", "eager", "port"]
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,8 @@ class Cause:
     text
         Cause and cure, one line.
     heal
-        What a second start may change: a shorter window, a smaller share of memory, or no captured graphs.
+        What a second start may change: a shorter window, a smaller share of memory, no captured graphs, or
+        the port alone.
     value
         For the window: the longest that vLLM says will fit. For the share: the largest that is free.
     """
@@ -105,7 +106,7 @@ _RULES = (
         r"torch\.float16 is not supported for quantization method glyd",
         "packed weights compute in bf16, not fp16: leave --dtype out",
     ),
-    _Rule(r"\[Errno 98\]|[Aa]ddress already in use", "the port for vLLM was taken meanwhile: start again"),
+    _Rule(r"\[Errno 98\]|[Aa]ddress already in use", "the port for vLLM was taken meanwhile: start again", "port"),
     _Rule(r"gated repo|401 Client Error", "the model must be asked for on the hub: then log in with hf auth login"),
     _Rule(
         r"LocalEntryNotFoundError|couldn't connect to '?https://huggingface",

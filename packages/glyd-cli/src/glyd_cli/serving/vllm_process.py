@@ -32,6 +32,7 @@ START_S = 1800.0  # a large model from a slow disk, compiled for the first time
 HEALS = 2
 _POLL_S = 0.25
 _STOP_S = 15.0
+_open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open  # no proxy reaches our own address
 _STEPS = (  # words of the log → what is going on
     ("Loading safetensors", "loading weights"),
     ("glyd: ", "weights packed"),
@@ -126,7 +127,7 @@ class VllmProcess:
 
     def _answers(self) -> bool:
         try:
-            with urllib.request.urlopen(f"{self.url}/health", timeout=5) as answer:  # noqa: S310 - our own address
+            with _open(f"{self.url}/health", timeout=5) as answer:
                 return bool(answer.status == 200)
         except (OSError, urllib.error.URLError):
             return False
@@ -192,6 +193,8 @@ def heal(plan: Plan, cause: Cause, *, asked_context: int | None) -> tuple[Plan, 
     if cause.heal == "eager" and not plan.eager:
         less = None if plan.share is None else round(plan.share - 0.03, 3)
         return replace(plan, eager=True, share=less), "starting again without captured graphs, which is slower"
+    if cause.heal == "port":  # each start looks for a free one
+        return plan, "starting again on another port"
     return None
 
 

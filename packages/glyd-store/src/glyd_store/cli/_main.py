@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
@@ -15,22 +14,10 @@ import glyd
 from glyd_store._version import __version__
 from glyd_store.cli._arguments import UsageError, parse
 from glyd_store.cli._errors import Exit, describe, exit_code
+from glyd_store.cli._signals import SIGNALS, Stopped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import FrameType
-
-
-class _Stopped(BaseException):
-    """A signal asks the command to end; what was begun is taken back on the way out."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
-
-
-def _stop(number: int, _frame: FrameType | None) -> None:
-    raise _Stopped(number)
 
 
 def main(argv: Sequence[str] | None = None, prog: str = "glyd-store") -> int:
@@ -48,14 +35,11 @@ def main(argv: Sequence[str] | None = None, prog: str = "glyd-store") -> int:
     int
         Exit code; 128 more than its number when a signal stopped the command.
     """
-    old = {number: signal.signal(number, _stop) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
-        return _main(sys.argv[1:] if argv is None else argv, prog)
-    except _Stopped as stop:
+        with SIGNALS.listening():
+            return _main(sys.argv[1:] if argv is None else argv, prog)
+    except Stopped as stop:
         return 128 + stop.number
-    finally:
-        for number, handler in old.items():
-            signal.signal(number, handler)
 
 
 def script() -> NoReturn:

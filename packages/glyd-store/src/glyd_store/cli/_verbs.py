@@ -16,6 +16,7 @@ from glyd_store._store import Store
 from glyd_store.cli._arguments import UsageError, build_parser
 from glyd_store.cli._errors import Exit, describe, shown
 from glyd_store.cli._report import as_json, print_facts, print_objects, progress, size_text
+from glyd_store.cli._signals import SIGNALS
 
 if TYPE_CHECKING:
     import argparse
@@ -140,9 +141,11 @@ def _put_command(store: Store, options: argparse.Namespace, tags: dict[str, str]
     import subprocess  # noqa: PLC0415 - costs 10 ms
 
     # in a group of its own, to end all of it when we are stopped
-    process = subprocess.Popen(options.command, shell=True, stdout=subprocess.PIPE, start_new_session=True)  # noqa: S602
-    assert process.stdout is not None  # noqa: S101 - for mypy
+    process = None
     try:
+        with SIGNALS.held():
+            process = subprocess.Popen(options.command, shell=True, stdout=subprocess.PIPE, start_new_session=True)  # noqa: S602
+        assert process.stdout is not None  # noqa: S101 - for mypy
         with process.stdout as out, _spool(cast("BinaryIO", out)) as spool:
             code = process.wait()
             if code != 0:
@@ -153,9 +156,10 @@ def _put_command(store: Store, options: argparse.Namespace, tags: dict[str, str]
             spool.seek(0)
             return store.put(options.name, spool, tags=tags)
     except BaseException:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        if process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
         raise
 
 
