@@ -324,6 +324,26 @@ def test_a_failure_stops_what_goes_to_one_stream(glyd, tmp_path, big):
     assert not done.out.endswith(b"good")
 
 
+def test_what_was_read_before_a_failure_is_written():
+    """A writer that had not begun yet wrote nothing of it, so that the next content followed."""
+    from glyd_cli.pipeline import WriteBehind
+
+    class Slow:
+        def __init__(self):
+            self.found = b""
+
+        def write(self, data):
+            time.sleep(0.05)
+            self.found += data
+
+    target = Slow()
+    with pytest.raises(ValueError, match="damaged"), WriteBehind(target) as behind:
+        for piece in (b"one ", b"two ", b"three"):
+            behind.put(memoryview(piece))
+        raise ValueError("damaged")
+    assert target.found == b"one two three"
+
+
 def test_proc_files(glyd):
     if not os.path.exists("/proc/cpuinfo"):
         pytest.skip("no /proc on this system")

@@ -231,12 +231,13 @@ class WriteBehind:
     ) -> None:
         if kind is None or not self._thread.is_alive():
             return
-        self._failure = self._failure or value  # writes nothing more
         if not is_stop(kind):
-            # the next file may get the descriptor of this one: no write to it may be left
+            # What came before the failure is written, so that the output is the same however the threads run;
+            # and no write may be left: the next file may get the descriptor of this one.
             self._queue.put(None)
             self._thread.join()
             return
+        self._failure = self._failure or value  # writes nothing more
         # stopped by a signal: a pipe that nobody reads could hold us up for ever
         with contextlib.suppress(queue.Full):
             self._queue.put(None, timeout=CLOSE_WAIT_S)
