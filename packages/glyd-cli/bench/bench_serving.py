@@ -3,10 +3,12 @@
 """Tokens a second of the engine behind ``glyd serve``, as bf16 and packed, on the same weights in one process.
 
 python bench_serving.py CONFIG [--layouts bf16,mma12,tiered] [--concurrent 1,8,32,128] [--prompt 128] [--new 64]
+                        [--graphs] [--kv packed]
 
 CONFIG is a directory with a config.json: the weights are drawn at random where they run. All requests of a
 row start at once; a row is the tokens made, over the time until the last one. ``first`` is the median time to
-the first token of a request.
+the first token of a request. With ``--graphs`` or ``--kv packed`` the tokens of one request are compared with those
+of an engine without, of the same weights.
 """
 
 from __future__ import annotations
@@ -77,8 +79,31 @@ async def same_twice(engine, n_prompt, n_new):
     return first == (await one(engine, prompt, n_new))[1]
 
 
+def tokens_alone(model, options, n_prompt):
+    """Return the tokens that an engine makes for one request."""
+    engine = make_engine(options, model, tokenizer_for(model.config))
+    engine.start()
+    try:
+        draw = random.Random(1)
+        return asyncio.run(one(engine, [draw.randrange(2, 100_000) for _ in range(n_prompt)], 40))[1]
+    finally:
+        engine.stop()
+
+
+def compare(model, options, arguments, name):
+    """Say whether graphs, or packed keys and values, change a token."""
+    usual = ServeOptions(model=options.model, slots=options.slots, context=options.context)
+    expected = tokens_alone(model, usual, arguments.prompt)
+    found = tokens_alone(model, options, arguments.prompt)
+    same = sum(a == b for a, b in zip(expected, found, strict=True))
+    what = "graphs" if options.graphs else "packed KV"
+    say(f"{name}: with {what} {same} of {len(expected)} tokens are those without")
+
+
 def measure(model, options, arguments, name):
     """Print the rows of one form of the weights; return tokens a second by concurrency."""
+    if options.graphs or options.kv == "packed":
+        compare(model, options, arguments, name)
     engine = make_engine(options, model, tokenizer_for(model.config))
     engine.start()
     info = engine.info
@@ -90,6 +115,9 @@ def measure(model, options, arguments, name):
             asyncio.run(row(engine, n, arguments.prompt, 6))  # graphs and allocators
             speeds[n], first = asyncio.run(row(engine, n, arguments.prompt, arguments.new))
             say(f"{name}: {n} at once: {speeds[n]:.1f} tokens/s, first {1000 * first:.0f} ms")
+            if options.kv == "packed":
+                held = engine.kv()
+                say(f"{name}: KV {held.nbytes / 1e6:.1f} MB, plain {held.plain_nbytes / 1e6:.1f}")
     finally:
         engine.stop()
     if torch.cuda.is_available():
@@ -112,6 +140,7 @@ def main():
     parser.add_argument("--new", type=int, default=64)
     parser.add_argument("--context", type=int, default=2048)
     parser.add_argument("--graphs", action="store_true", help="CUDA graphs")
+    parser.add_argument("--kv", choices=("plain", "packed"), default="plain")
     parser.add_argument("--json", metavar="FILE")
     arguments = parser.parse_args()
     torch.set_grad_enabled(False)
@@ -119,6 +148,7 @@ def main():
     config = transformers.AutoConfig.from_pretrained(arguments.config)
     options = ServeOptions(model=arguments.config, slots=max(arguments.concurrent), context=arguments.context)
     options.graphs = arguments.graphs
+    options.kv = arguments.kv
     results = {}
     for layout in arguments.layouts.split(","):
         try:
