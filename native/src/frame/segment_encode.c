@@ -59,7 +59,9 @@ static glyd_status beats_lz(const glyd_plan *plan, void *workspace, const uint8_
   return status == GLYD_E_BUFFER ? GLYD_OK : status;
 }
 
-/* An LZ segment by the level above, if that is smaller: it is not slower than columns, and their streams have it too. */
+#define SMALL_RECORD ((size_t)1 << 20) /* content up to which bytes count for more than the rate of writing */
+
+/* An LZ segment by the level above, if that is smaller. */
 static glyd_status encode_higher(const glyd_plan *plan, uint8_t *own, const uint8_t *in, size_t len, uint8_t *payload,
                                  int *kind, size_t *size) {
   glyd_lz_config lz = plan->lz;
@@ -98,7 +100,8 @@ static glyd_status encode_record(const glyd_plan *plan, void *workspace, const u
     *kind = GLYD_KIND_LZ;
     *size = lz_size;
   }
-  return status || plan->lz.level != GLYD_LEVEL_MAX ? status : encode_higher(plan, own, in, len, payload, kind, size);
+  if (status || plan->lz.level != GLYD_LEVEL_MAX || len > SMALL_RECORD) return status;
+  return encode_higher(plan, own, in, len, payload, kind, size);
 }
 
 /* A filtered segment; *size 0: no filter pays. */

@@ -8,6 +8,8 @@
 #include "record/record_encode.h"
 #include "segment/segment_stream_encode.h"
 
+#define SMALL ((size_t)1 << 20) /* content: there bytes count for more than the rate */
+
 /* Where matches help, a level above the one asked for finds more of them: it
  * takes longer, but columns are few bytes. The shares, of the content, keep the
  * speed of writing (record/spec.md). */
@@ -15,13 +17,14 @@ static void better_levels(const glyd_lz_config *config, glyd_stream_level *bette
   static const struct {
     int level;
     unsigned share;
-  } rules[GLYD_STREAM_LEVELS] = {{GLYD_LEVEL_ULTRA, 512}, {GLYD_LEVEL_HIGH, 1}};
+  } rules[GLYD_STREAM_LEVELS] = {{GLYD_LEVEL_ULTRA, 512}, {GLYD_LEVEL_HIGH, 2}};
   for (unsigned i = 0; i < GLYD_STREAM_LEVELS; i++) {
     better[i] = (glyd_stream_level){.config = *config};
     better[i].config.level = 0;
     if (config->level < GLYD_LEVEL_MAX || config->level >= rules[i].level) continue;
     better[i].config.level = rules[i].level;
-    better[i].config.segment_size = config->segment_size / rules[i].share;
+    const int whole = rules[i].level == GLYD_LEVEL_HIGH && config->segment_size <= SMALL;
+    better[i].config.segment_size = config->segment_size / (whole ? 1 : rules[i].share);
   }
 }
 
@@ -60,7 +63,10 @@ int glyd_segment_record_encode(const glyd_lz_config *config, void *lz, void *wor
   better_levels(config, w.better);
   for (unsigned i = 0; i < GLYD_STREAM_LEVELS; i++) {
     w.better[i].lz = at;
-    w.better[i].left = w.better[i].config.level == 0 ? 0 : len * w.better[i].config.segment_size / config->segment_size;
+    const glyd_lz_config *const level = &w.better[i].config;
+    w.better[i].left = level->level == 0 ? 0 : len * level->segment_size / config->segment_size;
+    if (level->level == GLYD_LEVEL_HIGH && len <= SMALL)
+      w.better[i].left = len < level->segment_size ? len : level->segment_size;
     at += level_workspace(&w.better[i]);
   }
   if (!glyd_record_encode(workspace, memory, in, len, put_stream, &w)) return 0;
