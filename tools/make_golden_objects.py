@@ -29,11 +29,10 @@ def document(rng: random.Random, i: int) -> bytes:
 def main() -> int:
     """Write the files and the manifest."""
     GOLDEN.mkdir(exist_ok=True)
-    # 0 and 1 are of version 1, which nothing writes any more
-    lines = [line for line in (GOLDEN / "manifest.txt").read_text(encoding="utf-8").splitlines() if line[0] in "01"]
+    lines = []
     rng = random.Random(1)  # noqa: S311 -- test data
-    for n, size in ((2, 4096), (3, 20000)):
-        dictionary = glyd.train_dictionary([document(rng, i) for i in range(300 * (n - 1))], size=size)
+    for n, size in enumerate((4096, 20000)):
+        dictionary = glyd.train_dictionary([document(rng, i) for i in range(300 * (n + 1))], size=size)
         (GOLDEN / f"dictionary-{n}.bin").write_bytes(dictionary.data)
         reference = Dictionary(dictionary.data)
         contents = {
@@ -44,6 +43,8 @@ def main() -> int:
             "long-matches": b"south " * 500,
             **{f"document-{i}": document(rng, i) for i in range(4)},
             "documents": b"".join(document(rng, i) for i in range(20)),
+            "large": b"".join(document(rng, i) for i in range(120)),
+            "many-literals": rng.randbytes(5000).hex().encode() + b"north " * 20,
         }
         for name, content in contents.items():
             data = dictionary.compress(content, checksum=name != "short")

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from reference_bytes import FormatError
 from reference_xxh3 import xxh3_64
 
-TABLES_AT: Final = 155
+STEPS_AT: Final = 140
+STEP: Final = 4
 TABLE: Final = 129
+CODES: Final = 128
 BIAS: Final = 7
 
 
@@ -30,14 +32,16 @@ def nibbles(data: bytes) -> list[int]:
 
 
 class Table:
-    """A code of byte values: (length, code with its first bit on top) to value; one value is the escape."""
+    """A code of byte values: (length, code with its first bit on top) to value; one value may be the escape."""
 
-    def __init__(self, data: bytes) -> None:
-        self.escape = data[0]
-        lengths = nibbles(data[1:])
+    def __init__(self, data: bytes, *, escape: int | None) -> None:
+        self.escape = escape
+        lengths = nibbles(data)
         self.lengths = lengths
-        if lengths[self.escape] == 0 or max(lengths) > 11 or sum(2.0**-n for n in lengths if n) != 1.0:
+        if max(lengths) > 10 or sum(2.0**-n for n in lengths if n) != 1.0:
             raise refuse("code lengths")
+        if escape is not None and lengths[escape] == 0:
+            raise refuse("escape without a code")
         self.values: dict[tuple[int, int], int] = {}
         code = previous = 0
         for length, value in sorted((n, v) for v, n in enumerate(lengths) if n):
@@ -47,42 +51,52 @@ class Table:
             previous = length
 
 
+class Step(NamedTuple):
+    """What a code of the table of steps stands for."""
+
+    literals: int
+    match: int
+    literals_bits: int
+    match_bits: int
+    slot: int
+
+    def check(self) -> None:
+        """Refuse what cannot be."""
+        longest = max(self.literals + (1 << self.literals_bits), self.match + (1 << self.match_bits))
+        if max(self.literals_bits, self.match_bits) > 16 or longest > 65536 or self.match < 4 or self.slot > 3:
+            raise refuse("step")
+
+
 class Dictionary:
     """A dictionary's fields."""
 
     def __init__(self, data: bytes) -> None:
         n = int.from_bytes(data[8:12], "little")
-        self.contexts = data[5]
-        if data[:5] not in (b"\x9dGLD\x01", b"\x9dGLD\x02") or not 1 <= self.contexts <= 8 or n > 1 << 20:
+        contexts, steps = data[5], data[6]
+        if data[:5] != b"\x9dGLD\x03" or not 1 <= contexts <= 8 or n > 1 << 20:
             raise refuse("dictionary header")
-        if data[4] == 1 and data[6:8] != b"\0\0":
-            raise refuse("dictionary header")
-        tables_at = TABLES_AT + 3 * data[6]
-        n_tables = self.contexts + 4 + (data[6] > 0)
-        at = tables_at + n_tables * TABLE
+        tables_at = STEPS_AT + STEP * steps
+        codes_at = tables_at + (contexts + 1) * TABLE
+        at = codes_at + CODES
         if len(data) != at + n + 4:
             raise refuse("dictionary size")
         self.id = int.from_bytes(data[-4:], "little")
         if xxh3_64(data[:-4]) & 0xFFFFFFFF != self.id:
             raise refuse("dictionary id")
-        self.lengths = list(data[12:27])
-        if sorted(set(self.lengths)) != self.lengths or not 4 <= self.lengths[0] <= self.lengths[-1] <= 254:
-            raise refuse("match lengths")
-        self.context = nibbles(data[27:155])
-        if max(self.context) >= self.contexts:
+        self.context = nibbles(data[12:140])
+        if max(self.context) >= contexts:
             raise refuse("contexts")
-        self.steps = [(data[i], data[i + 1], data[i + 2]) for i in range(TABLES_AT, tables_at, 3)]
-        if any(0 < m < 4 or slot > 3 for _, m, slot in self.steps):
-            raise refuse("steps")
-        tables = [Table(data[tables_at + t * TABLE :][:TABLE]) for t in range(n_tables)]
-        self.literals, self.others = tables[: self.contexts], tables[self.contexts : self.contexts + 4]
-        self.step_table = tables[-1] if self.steps else None
-        if self.step_table:
-            escape = self.step_table.escape
-            if escape < len(self.steps) or any(
-                n and v != escape for v, n in enumerate(self.step_table.lengths) if v >= len(self.steps)
-            ):
-                raise refuse("codes of steps")
+        self.steps = [
+            Step(data[i], data[i + 1], data[i + 2], data[i + 3] & 31, data[i + 3] >> 5)
+            for i in range(STEPS_AT, tables_at, STEP)
+        ]
+        for step in self.steps:
+            step.check()
+        tables = [Table(data[i + 1 : i + TABLE], escape=data[i]) for i in range(tables_at, codes_at, TABLE)]
+        self.literals, self.offsets = tables[:-1], tables[-1]
+        self.step_table = Table(data[codes_at:at], escape=None)
+        if any(self.step_table.lengths[steps:]):
+            raise refuse("codes of steps")
         self.content = data[at : at + n]
         self.shift = 0
         while 112 << self.shift < n:
@@ -120,59 +134,45 @@ class Bits:
         return self.low_first(8) if low_first else int(self.number(8), 2)
 
 
-def lengths_and_offset(front: Bits, d: Dictionary) -> tuple[int, int, int]:
-    """Read number of literals, match length and offset of a sequence."""
-    commands, literal_escapes, match_escapes, _ = d.others
-    step = front.code(d.step_table) if d.step_table else -1
-    if d.step_table and step != d.step_table.escape:
-        n, m, slot = d.steps[step]
-        code = 0 if m else 15
-    else:
-        command = front.symbol(commands)
-        n, code, slot = command & 3, command >> 2 & 15, command >> 6
-        m = d.lengths[code] if code < 15 else 0
-        if n == 3:
-            e = front.symbol(literal_escapes)
-            n = 3 + e if e < 255 else front.low_first(16)
-            if e == 255 and n < 258:
-                raise refuse("literal length")
-    if code == 15:
-        e = front.symbol(match_escapes)
-        m = 4 + e if e < 255 else front.low_first(16)
-        if e == 255 and m < 259:
-            raise refuse("match length")
-    return n, m, slot
+def decode_literals(back: Bits, n: int, d: Dictionary) -> bytes:
+    """Decode half of the literals."""
+    literals = bytearray()
+    for _ in range(n):
+        before = literals[-1] if literals else 0
+        literals.append(back.symbol(d.literals[d.context[before]], low_first=False))
+        if back.at > len(back.bits):
+            raise refuse("literals beyond their half")
+    return bytes(literals)
 
 
 def compact(payload: bytes, size: int, d: Dictionary) -> bytes:
     """Decode a compact payload."""
     front = Bits("".join(f"{byte:08b}"[::-1] for byte in payload))
-    back = Bits("".join(f"{byte:08b}" for byte in reversed(payload)))
-    offsets = d.others[3]
     n_literals = front.low_first(size.bit_length())
-    if n_literals > size:
-        raise refuse("number of literals")
-    literals = bytearray()
-    for _ in range(n_literals):
-        before = literals[-1] if literals else 0
-        literals.append(back.symbol(d.literals[d.context[before]], low_first=False))
-        if back.at > 8 * len(payload):
-            raise refuse("literals beyond the payload")
+    split = front.low_first(size.bit_length())
+    if n_literals > size or split > len(payload):
+        raise refuse("number of literals, or bytes of the first half")
+    offsets = Bits("".join(f"{byte:08b}"[::-1] for byte in payload[split:]))
+    backs = [Bits("".join(f"{byte:08b}" for byte in reversed(half))) for half in (payload[split:], payload[:split])]
+    first = (n_literals + 1) // 2
+    literals = decode_literals(backs[0], first, d) + decode_literals(backs[1], n_literals - first, d)
     out = bytearray(d.content)
     start, end, taken = len(out), len(out) + size, 0
     repeats = [1, 4, 8]
     while end - len(out) > n_literals - taken:
-        n, m, slot = lengths_and_offset(front, d)
+        step = d.steps[front.code(d.step_table)]
+        n = step.literals + front.low_first(step.literals_bits)
+        m = step.match + front.low_first(step.match_bits)
         place = len(out) + n
-        if slot == 3:
-            s = front.symbol(offsets)
+        if step.slot == 3:
+            s = offsets.symbol(d.offsets)
             if s < 144:
-                distance = ((8 + (s & 7)) << (s >> 3)) + front.low_first(s >> 3) - BIAS
+                distance = ((8 + (s & 7)) << (s >> 3)) + offsets.low_first(s >> 3) - BIAS
             else:
-                distance = place - (((s - 144) << d.shift) + front.low_first(d.shift))
+                distance = place - (((s - 144) << d.shift) + offsets.low_first(d.shift))
             repeats = [distance, *repeats[:2]]
         else:
-            distance = repeats.pop(slot)
+            distance = repeats.pop(step.slot)
             repeats.insert(0, distance)
         if n > n_literals - taken or m > end - len(out) - (n_literals - taken) or not 0 < distance <= place:
             raise refuse("sequence")
@@ -183,7 +183,8 @@ def compact(payload: bytes, size: int, d: Dictionary) -> bytes:
         taken += n
         for i in range(m):
             out.append(out[source + i])
-    if not 8 * (len(payload) - 1) < front.at + back.at <= 8 * len(payload):
+    halves = ((split, front.at + backs[1].at), (len(payload) - split, offsets.at + backs[0].at))
+    if any(not 8 * (n - 1) < bits <= 8 * n for n, bits in halves):
         raise refuse("payload size")
     return bytes(out[start:] + literals[taken:])
 

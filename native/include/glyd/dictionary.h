@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 #define GLYD_DICTIONARY_MAGIC 0x444C479Du /* bytes 9D 47 4C 44, little-endian */
-#define GLYD_DICTIONARY_VERSION 2         /* 1 is read as well */
+#define GLYD_DICTIONARY_VERSION 3
 #define GLYD_DICTIONARY_CONTENT_MAX (1u << 20)
 #define GLYD_DICTIONARY_SIZE_MAX (GLYD_DICTIONARY_CONTENT_MAX + 4096u) /* bytes, all of it */
 #define GLYD_DICTIONARY_SIZE_DEFAULT (112u << 10)

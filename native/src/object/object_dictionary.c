@@ -8,7 +8,7 @@
 #include "huffman/huffman_codes.h"
 #include "huffman/huffman_common.h"
 
-_Static_assert(GLYD_OBJECT_BITS == GLYD_HUFFMAN_BITS, "codes are made in one place");
+_Static_assert(GLYD_OBJECT_BITS <= GLYD_HUFFMAN_BITS, "codes are made in one place");
 
 /* Codes of the lengths; 0 when their Kraft sum is not 1. */
 static int make_codes(glyd_object_code *code, int literals) {
@@ -27,50 +27,50 @@ static int make_codes(glyd_object_code *code, int literals) {
   return 1;
 }
 
-/* One literal or two for each number of d->bits bits; the codes have their first bit on top. */
+/* One literal or two for each number of bits; the codes have their first bit on top. */
 static void make_literal_table(glyd_dictionary *d, unsigned t) {
   const glyd_object_code *const code = &d->code[t];
-  uint32_t *const table = d->literal_table + ((size_t)t << d->bits);
+  uint32_t *const table = d->literal_table + ((size_t)t << GLYD_OBJECT_BITS);
   for (uint32_t s = 0; s < 256; s++) {
     const unsigned l = code->length[s];
     if (l == 0) continue;
     const uint32_t context = d->context[s], escape = s == code->escape ? GLYD_OBJECT_ENTRY_ESCAPE : 0;
     const uint32_t entry = context << 28 | l << 24 | s << 8 | escape | l;
-    const unsigned first = (unsigned)code->code[s] << (d->bits - l);
-    for (unsigned i = 0; i < 1u << (d->bits - l); i++) table[first + i] = entry;
+    const unsigned first = (unsigned)code->code[s] << (GLYD_OBJECT_BITS - l);
+    for (unsigned i = 0; i < 1u << (GLYD_OBJECT_BITS - l); i++) table[first + i] = entry;
     if (escape) continue;
     const glyd_object_code *const after = &d->code[context];
     for (uint32_t s2 = 0; s2 < 256; s2++) {
       const unsigned l2 = after->length[s2], both = l + l2;
-      if (l2 == 0 || both > d->bits || s2 == after->escape) continue;
+      if (l2 == 0 || both > GLYD_OBJECT_BITS || s2 == after->escape) continue;
       const uint32_t two = (uint32_t)d->context[s2] << 28 | l << 24 | s2 << 16 | s << 8 | GLYD_OBJECT_ENTRY_TWO | both;
-      const unsigned at = first + ((unsigned)after->code[s2] << (d->bits - both));
-      for (unsigned i = 0; i < 1u << (d->bits - both); i++) table[at + i] = two;
+      const unsigned at = first + ((unsigned)after->code[s2] << (GLYD_OBJECT_BITS - both));
+      for (unsigned i = 0; i < 1u << (GLYD_OBJECT_BITS - both); i++) table[at + i] = two;
     }
   }
 }
 
-/* Table t after the literals'. */
-static void make_table(glyd_dictionary *d, unsigned t) {
-  const glyd_object_code *const code = &d->code[d->contexts + t];
+static void make_offset_table(glyd_dictionary *d) {
+  const glyd_object_code *const code = &d->code[d->contexts + GLYD_OBJECT_OFFSETS];
   for (uint32_t s = 0; s < 256; s++) {
     const uint32_t l = code->length[s];
     if (l == 0) continue;
-    uint32_t entry = t == GLYD_OBJECT_OFFSETS ? glyd_object_offset_entry(d, s, l) : s << 8 | l;
+    uint64_t entry = glyd_object_offset_entry(d, s, l);
     if (s == code->escape) entry |= GLYD_OBJECT_ENTRY_ESCAPE;
-    for (unsigned i = code->code[s]; i < 1u << d->bits; i += 1u << l) d->table[t][i] = entry;
+    for (unsigned i = code->code[s]; i < 1u << GLYD_OBJECT_BITS; i += 1u << l) d->offset_table[i] = entry;
   }
 }
 
 static void make_step_table(glyd_dictionary *d) {
   const glyd_object_code *const code = &d->code[d->contexts + GLYD_OBJECT_STEPS];
-  for (unsigned s = 0; s < 256; s++) {
+  for (unsigned s = 0; s < d->n_steps; s++) {
     const unsigned l = code->length[s];
     if (l == 0) continue;
-    const uint8_t *const step = d->steps[s];
-    const uint64_t entry =
-        s == code->escape ? l : GLYD_OBJECT_SEQUENCE(step[0], step[1], step[2]) | GLYD_OBJECT_ENTRY_STEP | l;
-    for (unsigned i = code->code[s]; i < 1u << d->bits; i += 1u << l) d->step_table[i] = entry;
+    const glyd_object_step *const step = &d->steps[s];
+    const uint64_t entry = (uint64_t)step->length << 48 | (uint64_t)step->literals << 32 |
+                           (uint32_t)step->length_bits << 24 | (uint32_t)step->literals_bits << 16 | l << 8 |
+                           (uint32_t)step->slot << 6 | (l + step->literals_bits + step->length_bits);
+    for (unsigned i = code->code[s]; i < 1u << GLYD_OBJECT_BITS; i += 1u << l) d->step_table[i] = entry;
   }
 }
 
@@ -78,40 +78,35 @@ static void get_nibbles(const uint8_t *in, uint8_t out[256]) {
   for (unsigned s = 0; s < 256; s++) out[s] = in[s / 2] >> (s % 2 * 4) & 15;
 }
 
+static int read_step(glyd_object_step *step, const uint8_t *in) {
+  *step = (glyd_object_step){in[0], in[1], in[2] & 31, in[3] & 31, in[3] >> 5};
+  return step->literals_bits <= GLYD_OBJECT_EXTRA_BITS && step->length_bits <= GLYD_OBJECT_EXTRA_BITS && in[2] < 32 &&
+         step->literals + (1u << step->literals_bits) <= 65536 && step->length + (1u << step->length_bits) <= 65536 &&
+         step->length >= GLYD_OBJECT_MATCH_MIN && step->slot <= GLYD_OBJECT_REPEATS;
+}
+
 /* Everything between the sizes and the content. */
 static glyd_status read_tables(glyd_dictionary *d, const uint8_t *in) {
-  unsigned previous = GLYD_OBJECT_MATCH_MIN - 1;
-  for (unsigned i = 0; i < GLYD_OBJECT_LENGTHS; i++) {
-    if (in[12 + i] <= previous || in[12 + i] == 255) return GLYD_E_CORRUPT;
-    previous = d->lengths[i] = in[12 + i];
-  }
-  d->lengths[GLYD_OBJECT_LENGTHS] = GLYD_OBJECT_MATCH_MIN;
-  get_nibbles(in + 12 + GLYD_OBJECT_LENGTHS, d->context);
+  get_nibbles(in + GLYD_DICTIONARY_CONTEXTS_AT, d->context);
   for (unsigned s = 0; s < 256; s++)
     if (d->context[s] >= d->contexts) return GLYD_E_CORRUPT;
-  in += GLYD_DICTIONARY_TABLES_AT;
-  for (unsigned s = 0; s < d->n_steps; s++, in += GLYD_OBJECT_STEP) {
-    if ((in[1] != 0 && in[1] < GLYD_OBJECT_MATCH_MIN) || in[2] > GLYD_OBJECT_REPEATS) return GLYD_E_CORRUPT;
-    memcpy(d->steps[s], in, GLYD_OBJECT_STEP);
-  }
-  const unsigned tables = d->contexts + glyd_object_other_tables(d->n_steps);
-  for (unsigned t = 0; t < tables; t++, in += GLYD_DICTIONARY_TABLE) {
+  in += GLYD_DICTIONARY_STEPS_AT;
+  for (unsigned s = 0; s < d->n_steps; s++, in += GLYD_OBJECT_STEP)
+    if (!read_step(&d->steps[s], in)) return GLYD_E_CORRUPT;
+  for (unsigned t = 0; t <= d->contexts; t++, in += GLYD_DICTIONARY_TABLE) {
     glyd_object_code *const code = &d->code[t];
     code->escape = in[0];
     get_nibbles(in + 1, code->length);
-    const int literals = t < d->contexts;
-    if (t == d->contexts + GLYD_OBJECT_STEPS) { /* codes of steps, and an escape that is none */
-      if (code->escape < d->n_steps) return GLYD_E_CORRUPT;
-      for (unsigned s = d->n_steps; s < 256; s++)
-        if (s != code->escape && code->length[s] != 0) return GLYD_E_CORRUPT;
-    }
-    if (code->length[code->escape] == 0 || !make_codes(code, literals)) return GLYD_E_CORRUPT;
-    for (unsigned s = 0; s < 256; s++)
-      if (code->length[s] > d->bits) d->bits = code->length[s];
+    if (code->length[code->escape] == 0 || !make_codes(code, t < d->contexts)) return GLYD_E_CORRUPT;
   }
+  glyd_object_code *const code = &d->code[d->contexts + GLYD_OBJECT_STEPS];
+  get_nibbles(in, code->length);
+  for (unsigned s = d->n_steps; s < 256; s++)
+    if (code->length[s] != 0) return GLYD_E_CORRUPT;
+  if (!make_codes(code, 0)) return GLYD_E_CORRUPT;
   for (unsigned t = 0; t < d->contexts; t++) make_literal_table(d, t);
-  for (unsigned t = 0; t < GLYD_OBJECT_STEPS; t++) make_table(d, t);
-  if (d->n_steps != 0) make_step_table(d);
+  make_offset_table(d);
+  make_step_table(d);
   return GLYD_OK;
 }
 
@@ -123,15 +118,13 @@ glyd_status glyd_object_dictionary_create(glyd_dictionary **dictionary, const ui
   glyd_store32(magic, GLYD_DICTIONARY_MAGIC);
   if (len == 0) return GLYD_E_TRUNCATED;
   if (memcmp(in, magic, len < 4 ? len : 4) != 0) return GLYD_E_MAGIC;
-  if (len >= 5 && in[4] != 1 && in[4] != GLYD_DICTIONARY_VERSION) return GLYD_E_VERSION;
-  if (len < GLYD_DICTIONARY_TABLES_AT) return GLYD_E_TRUNCATED;
+  if (len >= 5 && in[4] != GLYD_DICTIONARY_VERSION) return GLYD_E_VERSION;
+  if (len < GLYD_DICTIONARY_STEPS_AT) return GLYD_E_TRUNCATED;
   const unsigned contexts = in[5], n_steps = in[6];
   const uint32_t size = glyd_load32(in + 8);
-  if (contexts == 0 || contexts > GLYD_OBJECT_CONTEXTS || (in[4] == 1 && (n_steps != 0 || in[7] != 0)) ||
-      size > GLYD_DICTIONARY_CONTENT_MAX)
-    return GLYD_E_CORRUPT;
-  const size_t content_at = GLYD_DICTIONARY_TABLES_AT + n_steps * GLYD_OBJECT_STEP +
-                            (contexts + glyd_object_other_tables(n_steps)) * GLYD_DICTIONARY_TABLE;
+  if (contexts == 0 || contexts > GLYD_OBJECT_CONTEXTS || size > GLYD_DICTIONARY_CONTENT_MAX) return GLYD_E_CORRUPT;
+  const size_t content_at = GLYD_DICTIONARY_STEPS_AT + n_steps * GLYD_OBJECT_STEP +
+                            (contexts + 1) * GLYD_DICTIONARY_TABLE + GLYD_DICTIONARY_CODES;
   const size_t whole = content_at + size + 4;
   if (len < whole) return GLYD_E_TRUNCATED;
   if (len > whole) return GLYD_E_TRAILING;
@@ -146,7 +139,7 @@ glyd_status glyd_object_dictionary_create(glyd_dictionary **dictionary, const ui
   d->shift = glyd_object_shift(size);
   d->contexts = contexts;
   d->n_steps = n_steps;
-  d->lazy_below = in[4] == 1 ? GLYD_OBJECT_LAZY : in[7];
+  d->effort = in[7];
   const glyd_status status = read_tables(d, in);
   if (status) {
     glyd_object_dictionary_free(d);

@@ -6,10 +6,16 @@
 #ifndef GLYD_OBJECT_ENCODE_H
 #define GLYD_OBJECT_ENCODE_H
 
-#include "match/match_common.h"
 #include "object/object_common.h"
 
-#define GLYD_OBJECT_STEP_LITERALS 16 /* encoders use steps of fewer literals only */
+#define GLYD_OBJECT_SEQUENCES_MAX (GLYD_OBJECT_COMPACT_MAX / GLYD_OBJECT_MATCH_MIN + 2)
+
+typedef struct glyd_object_sequence {
+  uint32_t literals; /* bytes before the match */
+  uint32_t length;   /* of the match */
+  uint32_t offset;   /* back from where the match is copied to */
+  uint32_t slot;     /* of repeats; GLYD_OBJECT_REPEATS: a new offset */
+} glyd_object_sequence;
 
 struct glyd_object_encoder {
   glyd_allocator allocator;
@@ -19,10 +25,12 @@ struct glyd_object_encoder {
   uint8_t *blocks; /* for form 2: workspace, dictionary and content */
   uint64_t blocks_size;
   uint8_t *content;        /* that of the dictionary, then of the object */
-  uint32_t table[1 << 14]; /* of the object: place + 1 << TAG_BITS | tag */
-  glyd_sequence sequences[GLYD_OBJECT_COMPACT_MAX / GLYD_OBJECT_MATCH_MIN + 1];
-  uint8_t payload[GLYD_OBJECT_COMPACT_MAX + 64];
+  uint16_t table[1 << 14]; /* of the object */
+  glyd_object_sequence sequences[GLYD_OBJECT_SEQUENCES_MAX];
   uint8_t literals[GLYD_OBJECT_COMPACT_MAX + 64];
+  uint8_t payload[8 * GLYD_OBJECT_SEQUENCES_MAX + GLYD_OBJECT_COMPACT_MAX]; /* a sequence has less than 8 bytes */
+  uint8_t offsets[8 * GLYD_OBJECT_SEQUENCES_MAX];
+  uint8_t half[2][3 * (GLYD_OBJECT_COMPACT_MAX / 2 + 1) + 8]; /* literals, less than 3 bytes each */
 };
 
 glyd_status glyd_object_encoder_make(glyd_object_encoder **encoder, const glyd_dictionary *dictionary, int check_size,

@@ -15,14 +15,53 @@ static void index_table(glyd_object_index *x, const glyd_object_code *code, int 
 
 /* Average bits of a literal as the codes expect them, in 1/16: sum of
  * length * 2^-length over the symbols, over all contexts. */
-static int literal_bits(const glyd_dictionary *d) {
+static int32_t literal_bits(const glyd_dictionary *d) {
   uint32_t sum = 0;
   for (unsigned t = 0; t < d->contexts; t++)
     for (unsigned s = 0; s < 256; s++) {
       const unsigned l = d->code[t].length[s];
       if (l != 0) sum += l << (GLYD_OBJECT_BITS - l);
     }
-  return (int)(sum * 16 / d->contexts >> GLYD_OBJECT_BITS);
+  return (int32_t)(sum * 16 / d->contexts >> GLYD_OBJECT_BITS);
+}
+
+/* The step that takes least bits for each few literals and short match. */
+static void index_steps(const glyd_dictionary *d, glyd_object_index *x) {
+  const glyd_object_code *const code = &d->code[d->contexts + GLYD_OBJECT_STEPS];
+  memset(x->step_of, GLYD_OBJECT_NO_STEP, sizeof x->step_of);
+  for (unsigned s = 0; s < d->n_steps; s++) {
+    const glyd_object_step *const step = &d->steps[s];
+    if (code->length[s] == 0) continue;
+    x->put[d->contexts + GLYD_OBJECT_STEPS][s] = (uint32_t)code->code[s] << 8 | code->length[s];
+    const uint32_t literals = step->literals + (1u << step->literals_bits),
+                   length = step->length + (1u << step->length_bits);
+    if (literals > GLYD_OBJECT_STEP_LITERALS || length > 256) x->wide[x->n_wide++] = (uint8_t)s;
+    for (uint32_t m = step->length; m < length && m < 256; m++)
+      for (uint32_t l = step->literals; l < literals && l < GLYD_OBJECT_STEP_LITERALS; l++) {
+        uint8_t *const best = &x->step_of[step->slot][m][l];
+        if (*best == GLYD_OBJECT_NO_STEP || glyd_object_step_bits(d, s) < glyd_object_step_bits(d, *best))
+          *best = (uint8_t)s;
+      }
+  }
+}
+
+/* What new offsets cost, weighted as the codes expect them. */
+static void price_offsets(const glyd_dictionary *d, glyd_object_index *x) {
+  const uint32_t *const put = x->put[d->contexts + GLYD_OBJECT_OFFSETS];
+  const int32_t fixed = 16 * (GLYD_OBJECT_COMMAND_BITS + GLYD_OBJECT_NEW_OFFSET_BITS);
+  for (unsigned k = 0; k < 32; k++) { /* distance and bias: of 2^k about; 8 symbols for each power of 2 from 8 on */
+    const unsigned bits = k < 3 ? 0 : k - 3;
+    int32_t sum = 0;
+    for (unsigned s = 0; s < 8; s++) sum += (int32_t)(put[(bits * 8 + s) & 255] & 255);
+    x->near_cost[k] = fixed + 2 * sum + 16 * (int32_t)bits;
+  }
+  uint32_t weight = 0, bits = 0;
+  for (unsigned s = GLYD_OBJECT_SYMBOLS_HERE; s < 256; s++) {
+    const unsigned l = put[s] & 255;
+    weight += 1u << (20 - l);
+    bits += l << (20 - l);
+  }
+  x->place_cost = fixed + 16 * (int32_t)d->shift + (int32_t)(bits * 16 / weight);
 }
 
 glyd_status glyd_object_index_build(glyd_dictionary *d) {
@@ -30,19 +69,10 @@ glyd_status glyd_object_index_build(glyd_dictionary *d) {
   glyd_object_index *const x = glyd_alloc_get(&d->allocator, sizeof *x);
   if (!x) return GLYD_E_MEMORY;
   memset(x, 0, sizeof *x);
-  for (unsigned t = 0; t < d->contexts + glyd_object_other_tables(d->n_steps); t++)
-    index_table(x, &d->code[t], t < d->contexts, t);
-  if (d->n_steps != 0) { /* the escape has no bits after it */
-    const glyd_object_code *const code = &d->code[d->contexts + GLYD_OBJECT_STEPS];
-    x->step_escape = (uint32_t)code->code[code->escape] << 8 | code->length[code->escape];
-  }
-  memset(x->step_of, GLYD_OBJECT_NO_STEP, sizeof x->step_of);
-  for (unsigned s = 0; s < d->n_steps; s++)
-    if (d->steps[s][0] < GLYD_OBJECT_STEP_LITERALS && d->code[d->contexts + GLYD_OBJECT_STEPS].length[s] != 0)
-      x->step_of[d->steps[s][2]][d->steps[s][1]][d->steps[s][0]] = (uint8_t)s;
-  memset(x->code_of, GLYD_OBJECT_LENGTHS, sizeof x->code_of);
-  for (unsigned c = 0; c < GLYD_OBJECT_LENGTHS; c++) x->code_of[d->lengths[c]] = (uint8_t)c;
+  for (unsigned t = 0; t <= d->contexts; t++) index_table(x, &d->code[t], t < d->contexts, t);
+  index_steps(d, x);
   x->literal_bits = literal_bits(d);
+  price_offsets(d, x);
   for (uint32_t at = 0; at + 8 <= d->size; at++) {
     const uint64_t v = glyd_load64(d->content + at);
     uint64_t hash = glyd_object_hash_long(v);

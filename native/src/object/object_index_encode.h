@@ -12,14 +12,20 @@
 #define GLYD_OBJECT_SHORT_BITS 15 /* table of 5 bytes */
 #define GLYD_OBJECT_TAG_BITS 11
 
+#define GLYD_OBJECT_COMMAND_BITS 5    /* about what a sequence costs beside its offset */
+#define GLYD_OBJECT_NEW_OFFSET_BITS 4 /* a match with a new offset must save this much more: it takes time to read */
+
 #define GLYD_OBJECT_NO_STEP 255
+#define GLYD_OBJECT_STEP_LITERALS 16 /* steps of fewer literals, and matches below 256, are looked up */
 
 typedef struct glyd_object_index {
-  uint32_t put[GLYD_OBJECT_TABLES][256]; /* bits << 8 | how many, escapes included */
-  uint32_t step_escape;                  /* 0: the dictionary has no steps */
-  uint8_t code_of[256];                  /* match-length code, 15 where there is none */
+  uint32_t put[GLYD_OBJECT_TABLES][256]; /* bits << 8 | how many, escapes included; 0 for a step without a code */
   uint8_t step_of[GLYD_OBJECT_REPEATS + 1][256][GLYD_OBJECT_STEP_LITERALS]; /* by offset, match length, literals */
-  int literal_bits;                                                         /* average, in 1/16 */
+  uint8_t wide[GLYD_OBJECT_STEPS_MAX];                                      /* steps that reach beyond that */
+  unsigned n_wide;
+  int32_t literal_bits;  /* average, in 1/16 */
+  int32_t near_cost[32]; /* of a match with a new distance, by its log2, in 1/16 bit */
+  int32_t place_cost;    /* of one with a place in the dictionary */
   uint32_t long_table[1 << GLYD_OBJECT_LONG_BITS];
   uint32_t short_table[1 << GLYD_OBJECT_SHORT_BITS];
 } glyd_object_index;
@@ -33,6 +39,12 @@ GLYD_INLINE uint32_t glyd_object_tag(uint64_t hash, unsigned bits) {
 /* Entry of a table for a place; 0 is empty. */
 GLYD_INLINE uint32_t glyd_object_entry(uint32_t place, uint32_t tag) {
   return (place + 1) << GLYD_OBJECT_TAG_BITS | tag;
+}
+
+/* Bits of a step with what follows it. */
+GLYD_INLINE unsigned glyd_object_step_bits(const glyd_dictionary *d, unsigned s) {
+  return (unsigned)d->code[d->contexts + GLYD_OBJECT_STEPS].length[s] + d->steps[s].literals_bits +
+         d->steps[s].length_bits;
 }
 
 glyd_status glyd_object_index_build(glyd_dictionary *dictionary);

@@ -8,7 +8,6 @@
 #include "huffman/huffman_encode.h"
 
 #define TOTAL_MAX (1u << 19) /* counts are scaled to this sum at most */
-#define LONGEST 10           /* bits of a code: larger tables leave the first cache */
 #define ROUNDS 8             /* of assigning contexts */
 #define COST_UNSEEN 16       /* bits of a symbol that a context has not seen */
 
@@ -79,11 +78,12 @@ static unsigned choose_contexts(const uint32_t literals[256][256], uint8_t conte
 
 #define RARE 12 /* less than the total >> this is rare */
 
-static void put_code(uint8_t *out, const uint32_t counts[256], unsigned escape) {
+/* Code lengths, 4 bits each. */
+static uint8_t *put_code(uint8_t *out, const uint32_t counts[256]) {
   uint8_t length[256];
-  glyd_huffman_make_lengths_within(counts, length, LONGEST);
-  out[0] = (uint8_t)escape;
-  for (unsigned i = 0; i < 128; i++) out[1 + i] = (uint8_t)(length[2 * i] | length[2 * i + 1] << 4);
+  glyd_huffman_make_lengths_within(counts, length, GLYD_OBJECT_BITS);
+  for (unsigned i = 0; i < GLYD_DICTIONARY_CODES; i++) *out++ = (uint8_t)(length[2 * i] | length[2 * i + 1] << 4);
+  return out;
 }
 
 /* Bits to shift counts by. */
@@ -96,7 +96,7 @@ static unsigned scale_of(const uint32_t *counts, size_t n, uint64_t *total) {
 }
 
 /* A table for these counts: what is rare goes by the escape. */
-static void put_table(uint8_t *out, const uint32_t counts[256]) {
+static uint8_t *put_table(uint8_t *out, const uint32_t counts[256]) {
   uint32_t scaled[256];
   uint64_t total;
   const unsigned shift = scale_of(counts, 256, &total);
@@ -120,136 +120,138 @@ static void put_table(uint8_t *out, const uint32_t counts[256]) {
   }
   scaled[escape] = rest;
   if (kept == 0) scaled[(escape + 1) % 256] = 1; /* a code needs two symbols */
-  put_code(out, scaled, escape);
+  *out++ = (uint8_t)escape;
+  return put_code(out, scaled);
 }
 
+/* ---- steps ---------------------------------------------------------------- */
+
+#define LONG_LITERALS 16 /* steps for single numbers of literals below this */
+#define CLASSES 16       /* of lengths: 0, 1, 2, 3, then two for each power of 2 from 4 to 128 */
+#define LONG_BITS 10     /* one more class of match lengths: 255 and more */
+
 typedef struct step {
-  uint8_t literals, length, offset;
+  glyd_object_step s;
   uint32_t count;
 } step;
 
-/* Put a step among the most frequent ones, of which there are most. */
-static unsigned keep_step(step *steps, unsigned n, unsigned most, step s) {
-  if (n == most && (most == 0 || s.count <= steps[n - 1].count)) return n;
-  unsigned at = n < most ? n++ : n - 1;
-  for (; at > 0 && steps[at - 1].count < s.count; at--) steps[at] = steps[at - 1];
-  steps[at] = s;
-  return n;
+typedef struct step_list {
+  step steps[GLYD_OBJECT_STEPS_MAX];
+  unsigned n;
+} step_list;
+
+/* Put a step among the most frequent ones from at on, of which there are most. */
+static void keep_step(step_list *list, unsigned at, unsigned most, step s) {
+  if (most == 0) return;
+  if (list->n == at + most) {
+    if (s.count <= list->steps[list->n - 1].count) return;
+    list->n--;
+  }
+  unsigned to = list->n++;
+  for (; to > at && list->steps[to - 1].count < s.count; to--) list->steps[to] = list->steps[to - 1];
+  list->steps[to] = s;
 }
 
-#define OPEN_STEPS 40 /* at most, of any match length */
+/* Sum of the counts that a step covers, of which none is left when they are taken. Lengths of 255 stand for any
+ * from there on. */
+static uint32_t sum_counts(glyd_object_counts *counts, const glyd_object_step *s, int take) {
+  const uint32_t l_end = s->literals + (1u << s->literals_bits), m_end = s->length + (1u << s->length_bits);
+  uint32_t sum = 0;
+  for (uint32_t m = s->length; m < 256 && m < m_end; m++)
+    for (uint32_t l = s->literals; l < 256 && l < l_end; l++) {
+      if ((m == 255 && m_end < 1024) || (l == 255 && l_end < 1024)) continue;
+      uint32_t *const count = &counts->steps[s->slot][m][l];
+      sum += *count;
+      if (take) *count = 0;
+    }
+  return sum;
+}
 
-/* The most frequent steps, and their number. What they do not cover stays in
- * counts; escapes of match lengths that they need are added to lengths. */
-static unsigned choose_steps(glyd_object_counts *counts, step steps[GLYD_OBJECT_STEPS_MAX], unsigned most,
-                             uint32_t match_escapes[256], uint64_t *escaped) {
+/* First number of a class, and how many bits tell its numbers apart. */
+static unsigned class_start(unsigned c, unsigned *bits) {
+  *bits = c < 4 ? 0 : c / 2 - 1;
+  return c < 4 ? c : (2 + c % 2) << (c / 2 - 1);
+}
+
+/* The most frequent steps of one kind: exact, of a class of match lengths, of
+ * classes of both lengths. Their counts are taken. */
+static void choose_kind(glyd_object_counts *counts, step_list *list, unsigned kind, unsigned most, uint32_t least) {
+  const unsigned at = list->n;
+  for (unsigned o = 0; o <= GLYD_OBJECT_REPEATS; o++)
+    for (unsigned m = 0; m < (kind == 0 ? 255 - GLYD_OBJECT_MATCH_MIN : CLASSES + 1); m++)
+      for (unsigned l = 0; l < (kind < 2 ? LONG_LITERALS : CLASSES); l++) {
+        unsigned m_bits = 0, l_bits = 0;
+        const unsigned m_start = kind == 0 ? m : class_start(m, &m_bits);
+        const unsigned l_start = kind < 2 ? l : class_start(l, &l_bits);
+        step s = {{(uint8_t)l_start, (uint8_t)(m_start + GLYD_OBJECT_MATCH_MIN), (uint8_t)l_bits, (uint8_t)m_bits,
+                   (uint8_t)o},
+                  0};
+        if (kind > 0 && m == CLASSES) {
+          s.s.length = 255;
+          s.s.length_bits = LONG_BITS;
+        }
+        s.count = sum_counts(counts, &s.s, 0);
+        if (s.count >= least) keep_step(list, at, most, s);
+      }
+  for (unsigned k = at; k < list->n; k++) (void)sum_counts(counts, &list->steps[k].s, 1);
+}
+
+/* Steps for whatever the others do not cover: bits of literals and of match lengths. */
+static const uint8_t general[][2] = {{2, 4}, {4, 6}, {8, 8}, {16, 15}};
+#define GENERAL (sizeof general / sizeof *general * (GLYD_OBJECT_REPEATS + 1))
+
+/* At most so many steps for the counts, which do not survive: the most frequent
+ * exact ones, then classes for what is left, then the general ones. */
+static void choose_steps(glyd_object_counts *counts, step_list *list, unsigned most) {
   uint64_t total;
   uint32_t *const all = counts->steps[0][0];
-  (void)scale_of(all, sizeof counts->steps / sizeof *all, &total);
+  const unsigned shift = scale_of(all, sizeof counts->steps / sizeof *all, &total);
   const uint32_t least = 2 + (uint32_t)(total >> RARE);
-  const unsigned most_open = most < 2 * OPEN_STEPS ? most / 2 : OPEN_STEPS;
-  unsigned n = 0, closed;
-  for (unsigned o = 0; o <= GLYD_OBJECT_REPEATS; o++)
-    for (unsigned m = GLYD_OBJECT_MATCH_MIN; m < 255; m++)
-      for (unsigned l = 0; l < GLYD_OBJECT_STEP_LITERALS; l++)
-        if (counts->steps[o][m][l] >= least)
-          n = keep_step(steps, n, most - most_open, (step){(uint8_t)l, (uint8_t)m, (uint8_t)o, counts->steps[o][m][l]});
-  for (closed = 0; closed < n; closed++)
-    counts->steps[steps[closed].offset][steps[closed].length][steps[closed].literals] = 0;
-  for (unsigned o = 0; o <= GLYD_OBJECT_REPEATS; o++)
-    for (unsigned l = 0; l < GLYD_OBJECT_STEP_LITERALS; l++) {
-      uint32_t sum = 0;
-      for (unsigned m = GLYD_OBJECT_MATCH_MIN; m < 256; m++) sum += counts->steps[o][m][l];
-      if (sum >= least)
-        n = closed + keep_step(steps + closed, n - closed, most_open, (step){(uint8_t)l, 0, (uint8_t)o, sum});
+  list->n = 0;
+  most -= (unsigned)GENERAL;
+  choose_kind(counts, list, 0, most * 5 / 8, least);
+  choose_kind(counts, list, 1, (most - list->n) * 2 / 3, least);
+  choose_kind(counts, list, 2, most - list->n, least);
+  for (unsigned k = 0; k < sizeof general / sizeof *general; k++)
+    for (unsigned o = 0; o <= GLYD_OBJECT_REPEATS; o++) {
+      step s = {{0, GLYD_OBJECT_MATCH_MIN, general[k][0], general[k][1], (uint8_t)o}, 0};
+      s.count = sum_counts(counts, &s.s, 1);
+      list->steps[list->n++] = s;
     }
-  for (unsigned k = closed; k < n; k++)
-    for (unsigned m = GLYD_OBJECT_MATCH_MIN; m < 256; m++) {
-      uint32_t *const count = &counts->steps[steps[k].offset][m][steps[k].literals];
-      match_escapes[m < 255 ? m - GLYD_OBJECT_MATCH_MIN : 255] += *count;
-      *count = 0;
-    }
-  (void)scale_of(all, sizeof counts->steps / sizeof *all, escaped);
-  return n;
+  for (unsigned k = 0; k < list->n; k++) list->steps[k].count >>= shift;
 }
 
-/* The most frequent match lengths, ascending, filled up with short ones. */
-static void put_lengths(uint8_t *out, const uint64_t lengths[256]) {
-  uint8_t chosen[256] = {0};
-  for (unsigned k = 0; k < GLYD_OBJECT_LENGTHS; k++) {
-    unsigned best = 0;
-    for (unsigned l = GLYD_OBJECT_MATCH_MIN; l < 255; l++)
-      if (!chosen[l] && (best == 0 || lengths[l] > lengths[best])) best = l;
-    chosen[best] = 1;
+static uint8_t *put_steps(uint8_t *out, const step_list *list) {
+  for (unsigned k = 0; k < list->n; k++) {
+    const glyd_object_step *const s = &list->steps[k].s;
+    *out++ = s->literals;
+    *out++ = s->length;
+    *out++ = s->literals_bits;
+    *out++ = (uint8_t)(s->length_bits | s->slot << 5);
   }
-  for (unsigned l = 0; l < 255; l++)
-    if (chosen[l]) *out++ = (uint8_t)l;
-}
-
-/* Counts of commands and of both escapes for the sequences that are no steps. */
-static void count_commands(const glyd_object_counts *counts, const uint8_t lengths[GLYD_OBJECT_LENGTHS],
-                           uint32_t symbols[3][256]) {
-  uint8_t code_of[256];
-  memset(code_of, GLYD_OBJECT_LENGTHS, sizeof code_of);
-  for (unsigned c = 0; c < GLYD_OBJECT_LENGTHS; c++) code_of[lengths[c]] = (uint8_t)c;
-  for (unsigned o = 0; o <= GLYD_OBJECT_REPEATS; o++)
-    for (unsigned m = GLYD_OBJECT_MATCH_MIN; m < 256; m++)
-      for (unsigned l = 0; l < 256; l++) {
-        const uint32_t n = counts->steps[o][m][l];
-        const unsigned few = l < GLYD_OBJECT_LITERALS_ESCAPE ? l : GLYD_OBJECT_LITERALS_ESCAPE;
-        symbols[GLYD_OBJECT_COMMANDS][o << 6 | (unsigned)code_of[m] << 2 | few] += n;
-        if (few == GLYD_OBJECT_LITERALS_ESCAPE) symbols[GLYD_OBJECT_LITERAL_ESCAPES][l < 255 ? l - few : 255] += n;
-        if (code_of[m] == GLYD_OBJECT_LENGTHS)
-          symbols[GLYD_OBJECT_MATCH_ESCAPES][m < 255 ? m - GLYD_OBJECT_MATCH_MIN : 255] += n;
-      }
+  return out;
 }
 
 size_t glyd_object_tables_write(uint8_t *out, const uint8_t *content, uint32_t size, glyd_object_counts *counts,
-                                unsigned most_steps, unsigned lazy_below) {
-  uint8_t context[256] = {0};
-  uint32_t sums[GLYD_OBJECT_CONTEXTS][256], symbols[4][256];
-  uint64_t lengths[256] = {0}, escaped = 0;
-  step steps[GLYD_OBJECT_STEPS_MAX];
-  unsigned contexts = 1, n_steps = 0;
-  if (counts) {
-    contexts = choose_contexts((const uint32_t(*)[256])counts->literals, context, sums);
-    memset(symbols, 0, sizeof symbols);
-    n_steps = choose_steps(counts, steps, most_steps, symbols[GLYD_OBJECT_MATCH_ESCAPES], &escaped);
-    for (unsigned o = 0; o <= GLYD_OBJECT_REPEATS; o++)
-      for (unsigned m = 0; m < 256; m++)
-        for (unsigned l = 0; l < 256; l++) lengths[m] += counts->steps[o][m][l];
-    memcpy(symbols[GLYD_OBJECT_OFFSETS], counts->offsets, sizeof counts->offsets);
-  } else { /* any symbols alike */
-    for (unsigned s = 0; s < 256; s++) sums[0][s] = symbols[0][s] = symbols[1][s] = symbols[2][s] = symbols[3][s] = 1;
-  }
+                                unsigned most_steps, unsigned effort) {
+  uint8_t context[256];
+  uint32_t sums[GLYD_OBJECT_CONTEXTS][256], scaled[256] = {0};
+  step_list steps;
+  const unsigned contexts = choose_contexts((const uint32_t(*)[256])counts->literals, context, sums);
+  choose_steps(counts, &steps, most_steps);
   glyd_store32(out, GLYD_DICTIONARY_MAGIC);
   out[4] = GLYD_DICTIONARY_VERSION;
   out[5] = (uint8_t)contexts;
-  out[6] = (uint8_t)n_steps;
-  out[7] = (uint8_t)lazy_below;
+  out[6] = (uint8_t)steps.n;
+  out[7] = (uint8_t)effort;
   glyd_store32(out + 8, size);
-  put_lengths(out + 12, lengths);
-  if (counts) count_commands(counts, out + 12, symbols);
-  for (unsigned i = 0; i < 128; i++) out[27 + i] = (uint8_t)(context[2 * i] | context[2 * i + 1] << 4);
-  uint8_t *p = out + GLYD_DICTIONARY_TABLES_AT;
-  for (unsigned s = 0; s < n_steps; s++) {
-    *p++ = steps[s].literals;
-    *p++ = steps[s].length;
-    *p++ = steps[s].offset;
-  }
-  for (unsigned t = 0; t < contexts + 4; t++, p += GLYD_DICTIONARY_TABLE)
-    put_table(p, t < contexts ? sums[t] : symbols[t - contexts]);
-  if (n_steps != 0) {
-    uint32_t scaled[256] = {0};
-    uint64_t total = escaped;
-    unsigned shift = 0;
-    for (unsigned s = 0; s < n_steps; s++) total += steps[s].count;
-    while (total >> shift > TOTAL_MAX) shift++;
-    for (unsigned s = 0; s < n_steps; s++) scaled[s] = steps[s].count >> shift;
-    scaled[GLYD_OBJECT_STEPS_MAX] = (uint32_t)(escaped >> shift) + 1;
-    put_code(p, scaled, GLYD_OBJECT_STEPS_MAX);
-    p += GLYD_DICTIONARY_TABLE;
-  }
+  uint8_t *p = out + GLYD_DICTIONARY_CONTEXTS_AT;
+  for (unsigned i = 0; i < 128; i++) *p++ = (uint8_t)(context[2 * i] | context[2 * i + 1] << 4);
+  p = put_steps(p, &steps);
+  for (unsigned t = 0; t < contexts; t++) p = put_table(p, sums[t]);
+  p = put_table(p, counts->offsets);
+  for (unsigned k = 0; k < steps.n; k++) scaled[k] = steps.steps[k].count + 1; /* any has a code */
+  p = put_code(p, scaled);
   if (size > 0) memcpy(p, content, size);
   p += size;
   glyd_store32(p, (uint32_t)glyd_checksum_xxh3(glyd_cpu_features(), out, (size_t)(p - out)));

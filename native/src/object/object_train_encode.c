@@ -22,10 +22,9 @@
 #define HELD_MAX ((size_t)3 << 20)     /* of those held back */
 #define STRING 8                       /* bytes */
 #define FREQUENCY_BITS 20
-#define HELD_EVERY 5  /* sample of so many is held back */
-#define FEW 10        /* samples: none is held back */
-#define SMALL 8192    /* bytes of dictionary, below which it has no steps */
-#define EAGER_COST 25 /* 1 / so much more bytes */
+#define HELD_EVERY 5 /* sample of so many is held back */
+#define FEW 10       /* samples: none is held back */
+#define SMALL 8192   /* bytes of dictionary, below which it has few steps */
 
 typedef struct piece {
   const uint8_t *at;
@@ -129,25 +128,32 @@ static size_t choose_content(trainer *t, size_t size, size_t length) {
 }
 
 /* Dictionary of the content with tables by t->counts, as t->bytes. */
-static glyd_status make(trainer *t, size_t from, size_t size, glyd_object_counts *counts, unsigned lazy_below,
-                        size_t *len, glyd_dictionary **d, glyd_object_encoder **e) {
+static glyd_status make(trainer *t, size_t from, size_t size, unsigned effort, size_t *len, glyd_dictionary **d,
+                        glyd_object_encoder **e) {
   *len =
-      glyd_object_tables_write(t->bytes, t->content + from, (uint32_t)(size - from), counts, t->most_steps, lazy_below);
+      glyd_object_tables_write(t->bytes, t->content + from, (uint32_t)(size - from), t->counts, t->most_steps, effort);
   glyd_status status = glyd_object_dictionary_create(d, t->bytes, *len, t->allocator);
   if (!status) status = glyd_object_index_build(*d);
   if (!status) status = glyd_object_encoder_make(e, *d, 0, t->allocator);
   return status;
 }
 
+/* Any literals and offsets alike, before anything is known. */
+static void start_counts(glyd_object_counts *counts) {
+  memset(counts, 0, sizeof *counts);
+  for (unsigned s = 0; s < 256; s++) counts->literals[0][s] = counts->offsets[s] = 1;
+}
+
 /* Tables from the samples held back, in rounds, as prices change what is found.
  * The dictionary is at t->bytes then; *cost: bytes those samples take. */
-static glyd_status fit_tables(trainer *t, size_t from, size_t size, unsigned lazy_below, size_t *len, uint64_t *cost) {
+static glyd_status fit_tables(trainer *t, size_t from, size_t size, unsigned effort, size_t *len, uint64_t *cost) {
   const unsigned rounds = 3;
   glyd_status status = GLYD_OK;
   for (unsigned round = 0; round <= rounds && !status; round++) {
     glyd_dictionary *d = NULL;
     glyd_object_encoder *e = NULL;
-    status = make(t, from, size, round == 0 ? NULL : t->counts, lazy_below, len, &d, &e);
+    if (round == 0) start_counts(t->counts);
+    status = make(t, from, size, effort, len, &d, &e);
     *cost = 0;
     if (!status && round < rounds) memset(t->counts, 0, sizeof *t->counts);
     for (size_t i = 0; i < t->n_held && !status; i++) {
@@ -169,7 +175,7 @@ static glyd_status fit_tables(trainer *t, size_t from, size_t size, unsigned laz
 
 static glyd_status train(trainer *t, uint8_t *out, size_t max_size, size_t *out_len) {
   static const size_t lengths[] = {40, 96, 256, 768, 2048};
-  t->most_steps = max_size < SMALL ? 0 : GLYD_OBJECT_STEPS_MAX;
+  t->most_steps = max_size < SMALL ? GLYD_OBJECT_STEPS_FEW : GLYD_OBJECT_STEPS_MAX;
   const size_t fixed = GLYD_DICTIONARY_FIXED_MAX - (GLYD_OBJECT_STEPS_MAX - t->most_steps) * GLYD_OBJECT_STEP;
   size_t size = max_size - fixed;
   if (size > GLYD_DICTIONARY_CONTENT_MAX) size = GLYD_DICTIONARY_CONTENT_MAX;
@@ -181,7 +187,7 @@ static glyd_status train(trainer *t, uint8_t *out, size_t max_size, size_t *out_
     size_t len;
     uint64_t cost;
     const size_t from = choose_content(t, size, lengths[k]);
-    const glyd_status status = fit_tables(t, from, size, GLYD_OBJECT_LAZY, &len, &cost);
+    const glyd_status status = fit_tables(t, from, size, GLYD_OBJECT_REPEATS_AHEAD, &len, &cost);
     if (status) return status;
     if (cost >= least) continue;
     least = cost;
@@ -189,13 +195,18 @@ static glyd_status train(trainer *t, uint8_t *out, size_t max_size, size_t *out_
     memcpy(out, t->bytes, len);
     *out_len = len;
   }
-  /* Where it costs little, the first match is taken, which is written a quarter faster. */
-  size_t len;
-  uint64_t cost;
+  /* Where it costs little, the first match is taken, which is written faster; a
+   * look for anything better must gain more, as it takes a third more time. */
   const size_t from = choose_content(t, size, best);
-  const glyd_status status = fit_tables(t, from, size, 0, &len, &cost);
-  if (status) return status;
-  if (cost <= least + least / EAGER_COST) {
+  static const struct {
+    unsigned effort, of_64; /* so many 64ths of the bytes are as good */
+  } others[] = {{GLYD_OBJECT_GREEDY, 66}, {GLYD_OBJECT_LAZY, 60}};
+  for (unsigned k = 0; k < sizeof others / sizeof *others; k++) {
+    size_t len;
+    uint64_t cost;
+    const glyd_status status = fit_tables(t, from, size, others[k].effort, &len, &cost);
+    if (status) return status;
+    if (cost * 64 > least * others[k].of_64) continue;
     memcpy(out, t->bytes, len);
     *out_len = len;
   }

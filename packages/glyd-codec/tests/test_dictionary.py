@@ -135,7 +135,7 @@ def test_parameters_of_training() -> None:
 
 
 def test_objects_say_what_they_are(dictionary: glyd.Dictionary) -> None:
-    content = b'{"id": 17, "name": "user 17"}'
+    content = documents(1, seed=3)[0]
     packed = dictionary.compress(content)
     info = glyd.read_object_info(packed + b"more")
     assert info == glyd.ObjectInfo(dictionary.id, len(content), len(packed), "compact", 4)
