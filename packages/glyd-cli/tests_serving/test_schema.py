@@ -15,7 +15,7 @@ RULES = settings(
     max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
 )
 OPERATIONS = [
-    ("POST", "/v1/chat/completions"), ("POST", "/v1/completions"), ("POST", "/v1/embeddings"), ("GET", "/v1/models"),
+    ("POST", "/v1/chat/completions"), ("POST", "/v1/completions"), ("POST", "/v1/embeddings"), ("GET", "/v1/models"), ("POST", "/v1/responses"),
     ("GET", "/v1/models/{name}"), ("POST", "/tokenize"), ("POST", "/detokenize"), ("GET", "/health"),
     ("GET", "/version"), ("GET", "/metrics"),
 ]  # fmt: skip
@@ -46,7 +46,7 @@ def test_the_published_document_holds(server, document, method, path, mode):
             if isinstance(case.body.get("n"), int):
                 case.body["n"] = min(case.body["n"], 4)
             if path != "/detokenize":
-                case.body.setdefault("max_tokens", 4)
+                case.body.setdefault("max_output_tokens" if path == "/v1/responses" else "max_tokens", 4)
         response = case.call(base_url=server.url, timeout=server.hang_s)
         assert response.status_code < 500, response.text
         assert str(response.status_code) in operation.definition.raw["responses"], response.text

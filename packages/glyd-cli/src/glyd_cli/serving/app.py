@@ -21,6 +21,8 @@ from glyd_cli.serving.api_chat import ChatCompletion
 from glyd_cli.serving.api_completions import Completion
 from glyd_cli.serving.api_embeddings import Embedding
 from glyd_cli.serving.api_errors import DOCUMENTED, ApiError, of_validation
+from glyd_cli.serving.api_responses import Response as ResponseJob
+from glyd_cli.serving.api_responses import ResponseRequest
 from glyd_cli.serving.api_types import (  # FastAPI reads these annotations at run time
     ChatRequest,
     CompletionRequest,
@@ -94,7 +96,7 @@ class Metrics:
         return generate_latest(self.registry).decode()
 
     async def watched(
-        self, job: ChatCompletion | Completion, endpoint: str, lease: Lease
+        self, job: ChatCompletion | Completion | ResponseJob, endpoint: str, lease: Lease
     ) -> AsyncGenerator[dict[str, Any], None]:
         """Pass chunks on and count them, then let the model go."""
         start, first = time.monotonic(), True
@@ -215,7 +217,7 @@ def _add_answers(app: FastAPI, models: Models, metrics: Metrics) -> None:
 
     async def answer(
         request: Request,
-        job: ChatCompletion | Completion | Embedding,
+        job: ChatCompletion | Completion | Embedding | ResponseJob,
         endpoint: str,
         lease: Lease,
         *,
@@ -248,6 +250,12 @@ def _add_answers(app: FastAPI, models: Models, metrics: Metrics) -> None:
         async with leased(body.model, "generate") as lease:
             job = await prepared(lambda: Completion(cast("Engine", lease.engine), lease.tokenizer, body))
             return await answer(request, job, "completions", lease, stream=body.stream)
+
+    @app.post("/v1/responses")
+    async def responses(request: Request, body: ResponseRequest) -> Response:
+        async with leased(body.model, "generate") as lease:
+            job = await prepared(lambda: ResponseJob(cast("Engine", lease.engine), lease.tokenizer, body))
+            return await answer(request, job, "responses", lease, stream=body.stream)
 
     @app.post("/v1/embeddings")
     async def embeddings(request: Request, body: EmbeddingRequest) -> Response:

@@ -118,6 +118,12 @@ class _Events(StreamingResponse):
             await super().stream_response(send)
 
 
+def _event(chunk: dict[str, Any]) -> str:
+    """Return a chunk as an event, named where it has a type."""
+    name = f"event: {chunk['type']}\n" if "type" in chunk else ""
+    return f"{name}data: {json.dumps(chunk, ensure_ascii=False)}\n\n"
+
+
 async def server_sent_events(chunks: AsyncGenerator[dict[str, Any], None]) -> StreamingResponse:
     """Return a streamed answer; an error before the first chunk is raised, a later one is an event.
 
@@ -132,9 +138,9 @@ async def server_sent_events(chunks: AsyncGenerator[dict[str, Any], None]) -> St
         async with contextlib.aclosing(chunks) as rest:
             try:
                 if first is not None:
-                    yield f"data: {json.dumps(first, ensure_ascii=False)}\n\n"
+                    yield _event(first)
                 async for chunk in rest:
-                    yield f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n"
+                    yield _event(chunk)
             except Exception as error:  # noqa: BLE001 - becomes an event
                 yield f"data: {json.dumps(api_error(error).body())}\n\n"
             yield "data: [DONE]\n\n"
