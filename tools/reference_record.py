@@ -20,7 +20,9 @@ RANGE_MAX: Final = (1 << 31) - 16
 KEYS_MAX: Final = 1 << 18
 PAIRS_MAX: Final = KEYS_MAX - 1
 INTEGER, DATE, DICTIONARY, TEXT, SORTED, MORE = 1, 2, 3, 4, 5, 6
-CLOCK, PADDED, TRIMMED, TRIMMED_1 = 1, 2, 3, 4
+PLAIN, CLOCK, PADDED, TRIMMED, TRIMMED_1, BARE, BARE_TRIMMED, TAIL, ALIGNED = range(9)
+WIDTHS: Final = {TAIL: 9, ALIGNED: 24}
+DECIMALS_KEPT: Final = {TRIMMED: 0, TRIMMED_1: 1, BARE_TRIMMED: 0}
 ZERO, PREVIOUS, LINEAR, COLUMN, DELTA, SUM, DIFFERENCE, LAST, SAME, RANK = range(10)
 CODE_SIZES: Final = {1: 4, 2: 2, 3: 3, 4: 2, 5: 2, 6: 2, 7: 2, 8: 2}
 MONTHS: Final = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
@@ -89,8 +91,10 @@ class Column:
         self.is_number = self.kind in {INTEGER, DATE}
         if self.is_number:
             if self.kind == INTEGER:
-                self.format, self.point, self.width = number(4, "format"), number(9, "point"), number(18, "width")
-                model.require(self.point == 0 or self.format not in {CLOCK, PADDED}, "point of such a format")
+                self.format, self.point = number(ALIGNED, "format"), number(9, "point")
+                self.width = number(WIDTHS.get(self.format, 18), "width")
+                model.require(self.point == 0 or self.format not in {CLOCK, PADDED, TAIL}, "point of such a format")
+                model.require(self.point > 0 or self.format not in {BARE, BARE_TRIMMED}, "bare without a point")
             else:
                 self.pattern = model.take(number(31, "pattern length"), "pattern")
                 self.check_pattern(model)
@@ -148,7 +152,8 @@ class Column:
         elif self.format == CLOCK:
             model.require(self.base in {0, 1} and self.range == 1439 and self.divisor == 1, "clock")
         else:
-            model.require(self.format != PADDED or self.base >= 0, "negative and padded")
+            model.require(self.format not in {PADDED, TAIL} or self.base >= 0, "negative and padded")
+            model.require(self.format != TAIL or last < 10**self.width, "too large for a tail")
 
     def check_prediction(self, model: Bytes, earlier: list[Column]) -> None:
         """Refuse predictions that this column cannot have."""
@@ -176,12 +181,17 @@ class Column:
             x = x // 60 * 100 + x % 60
         point = self.point
         digits = str(abs(x))
-        if self.format >= TRIMMED:
-            while point > (self.format == TRIMMED_1) and digits[-1] == "0":
+        if self.format in DECIMALS_KEPT:
+            while point > DECIMALS_KEPT[self.format] and digits[-1] == "0":
                 digits, point = digits[:-1] or "0", point - 1
-        digits = digits.rjust(self.width if self.format == PADDED else point + 1, "0")
+        digits = digits.rjust(self.width if self.format in {PADDED, TAIL} else point + 1, "0")
         whole, rest = (digits[:-point], "." + digits[-point:]) if point else (digits, "")
-        return f"{'-' if x < 0 else ''}{whole}{rest}".encode()
+        if self.format in {BARE, BARE_TRIMMED} and point and whole == "0":
+            whole = ""
+        if self.format == TAIL:
+            whole = whole.rstrip("0")
+        text = f"{'-' if x < 0 else ''}{whole}{rest}"
+        return text.rjust(self.width if self.format == ALIGNED else 0).encode()
 
     def date_text(self, x: int) -> bytes:
         """Write a date-time."""

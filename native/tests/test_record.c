@@ -75,7 +75,7 @@ static void test_numbers(void) {
   static const uint32_t ranges[] = {0, 1, 10, 999, 99999999, 100000000, GLYD_RECORD_RANGE_MAX};
   static const uint32_t divisors[] = {1, 5, 100, 1000000};
   uint64_t state = 11;
-  for (unsigned format = GLYD_RECORD_PLAIN; format <= GLYD_RECORD_TRIMMED1; format++) {
+  for (unsigned format = GLYD_RECORD_PLAIN; format < GLYD_RECORD_FORMATS; format++) {
     if (format == GLYD_RECORD_CLOCK) continue;
     for (unsigned b = 0; b < sizeof bases / sizeof *bases; b++)
       for (unsigned r = 0; r < sizeof ranges / sizeof *ranges; r++)
@@ -88,8 +88,17 @@ static void test_numbers(void) {
               static const uint8_t widths[10] = {0, 1, 2, 4, 8, 9, 12, 16, 17, 18};
               if (c.base < 0) continue;
               c.width = widths[q];
+            } else if (format == GLYD_RECORD_TAIL) {
+              uint64_t power = 1;
+              c.width = (uint8_t)q;
+              for (unsigned i = 0; i < q; i++) power *= 10;
+              if (c.base < 0 || (uint64_t)c.base >= power) continue;
+              const uint64_t most = (power - 1 - (uint64_t)c.base) / c.divisor;
+              if (c.range > most) c.range = (uint32_t)most;
             } else {
               c.point = (uint8_t)q;
+              if (q == 0 && glyd_record_is_bare(format)) continue;
+              if (format == GLYD_RECORD_ALIGNED) c.width = (uint8_t)(test_random(&state) % (GLYD_RECORD_ALIGNED_MAX + 1));
             }
             compare_all(&c, &state);
           }

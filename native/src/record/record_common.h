@@ -49,8 +49,26 @@ enum {
   GLYD_RECORD_CLOCK = 1,
   GLYD_RECORD_PADDED = 2,
   GLYD_RECORD_TRIMMED = 3,
-  GLYD_RECORD_TRIMMED1 = 4
+  GLYD_RECORD_TRIMMED1 = 4,
+  GLYD_RECORD_BARE = 5,         /* as plain, without a 0 before the point */
+  GLYD_RECORD_BARE_TRIMMED = 6, /* as trimmed, likewise */
+  GLYD_RECORD_TAIL = 7,         /* the last digits of a number that was cut: padded, without zeros at the end */
+  GLYD_RECORD_ALIGNED = 8,      /* as plain, with spaces in front */
+  GLYD_RECORD_FORMATS = 9
 };
+
+#define GLYD_RECORD_WIDTH_MAX 18
+#define GLYD_RECORD_ALIGNED_MAX 24
+#define GLYD_RECORD_TAIL_MAX 9
+
+/* Zeros at the end of decimals are left out, but for so many decimals; -1: they are not. */
+GLYD_INLINE int glyd_record_trimmed_to(unsigned format) {
+  return format == GLYD_RECORD_TRIMMED || format == GLYD_RECORD_BARE_TRIMMED ? 0 : format == GLYD_RECORD_TRIMMED1 ? 1 : -1;
+}
+
+GLYD_INLINE int glyd_record_is_bare(unsigned format) {
+  return format == GLYD_RECORD_BARE || format == GLYD_RECORD_BARE_TRIMMED;
+}
 
 /* predictors */
 enum {
@@ -251,21 +269,24 @@ static inline unsigned glyd_record_int_text(const glyd_record_column *c, int64_t
   uint8_t digits[24];
   unsigned n = 0, at = 0, point = c->point;
   uint64_t a = x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
-  if (c->format >= GLYD_RECORD_TRIMMED) {
-    const unsigned least = c->format == GLYD_RECORD_TRIMMED1 ? 1 : 0;
-    while (point > least && a % 10 == 0) {
-      a /= 10;
-      point--;
-    }
+  const int trimmed = glyd_record_trimmed_to(c->format);
+  while (trimmed >= 0 && point > (unsigned)trimmed && a % 10 == 0) {
+    a /= 10;
+    point--;
   }
   do {
     digits[n++] = (uint8_t)('0' + a % 10);
     a /= 10;
   } while (a != 0);
-  const unsigned least = c->format == GLYD_RECORD_PADDED ? c->width : point + 1;
+  const int padded = c->format == GLYD_RECORD_PADDED || c->format == GLYD_RECORD_TAIL;
+  const unsigned whole = !(glyd_record_is_bare(c->format) && point > 0), least = padded ? c->width : point + whole;
   while (n < least) digits[n++] = '0';
+  unsigned end = 0; /* zeros at the end that are left out */
+  while (c->format == GLYD_RECORD_TAIL && end < n && digits[end] == '0') end++;
+  const unsigned len = (x < 0) + n + (point > 0);
+  for (unsigned i = len; c->format == GLYD_RECORD_ALIGNED && i < c->width; i++) out[at++] = ' ';
   if (x < 0) out[at++] = '-';
-  while (n > point) out[at++] = digits[--n];
+  while (n > point + end) out[at++] = digits[--n];
   if (point > 0) {
     out[at++] = '.';
     while (n > 0) out[at++] = digits[--n];
@@ -295,7 +316,8 @@ static inline unsigned glyd_record_text_max(const glyd_record_column *c) {
   if (c->kind == GLYD_RECORD_DATE) return c->date.len;
   uint8_t text[32];
   glyd_record_column plain = *c;
-  if (plain.format >= GLYD_RECORD_TRIMMED) plain.format = GLYD_RECORD_PLAIN;
+  if (c->format == GLYD_RECORD_TAIL) return c->width;
+  if (glyd_record_trimmed_to(c->format) >= 0) plain.format = GLYD_RECORD_PLAIN;
   const unsigned a = glyd_record_text(&plain, 0, text);
   const unsigned b = glyd_record_text(&plain, c->range, text);
   return a > b ? a : b;

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
  *
  * Slots whose values are made alike, such as addresses, identifiers, names of
- * two words or times finer than a number holds, are cut into a slot a part.
+ * two words, times or decimals finer than a number holds, are cut into a slot a part.
  * Only slots whose values hardly repeat: others are better off in a dictionary.
  */
 #include "record/record_rows_encode.h"
@@ -13,8 +13,17 @@
 #define DIGITS 9u                /* that surely fit a value */
 #define RANGE ((int64_t)1 << 31) /* of the values of a column */
 
+enum {
+  PART_WORD,  /* a run of letters and digits */
+  PART_BYTES, /* so many bytes */
+  PART_HEAD,  /* a decimal up to so many digits after the point, or any other text as a whole */
+  PART_UP_TO, /* so many bytes, or what there is */
+  PART_REST   /* what there is */
+};
+
 typedef struct part {
-  uint32_t size;              /* bytes; 0: a run of letters and digits */
+  uint8_t kind;
+  uint32_t size;
   glyd_record_text_ref after; /* literal text */
 } part;
 
@@ -32,20 +41,48 @@ typedef struct cutter {
 
 static int is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
 
+/* Digits after the point, 0: it has no point; -1: it is no decimal. */
+static int count_decimals(const uint8_t *p, uint32_t n) {
+  uint32_t i = n > 0 && *p == '-', point = n;
+  for (; i < n; i++) {
+    if (*(p + i) == '.' && point == n)
+      point = i;
+    else if (!is_digit(p[i]))
+      return -1;
+  }
+  return point < n ? (int)(n - point - 1) : 0;
+}
+
 /* Parts of the value, or 0: it is not made like that. */
 static int cut_value(const cutter *x, const plan *q, glyd_record_span value, glyd_record_span *out) {
   const uint8_t *const in = x->rows->in, *p = in + value.at, *const end = p + value.len;
   if ((size_t)(end - p) < q->before.len || !glyd_record_same(p, q->before.p, q->before.len)) return 0;
   p += q->before.len;
+  const part *const last = &q->parts[q->n - 1];
+  const uint8_t *stop = end; /* of a decimal */
+  if (last->kind == PART_REST) {
+    if ((size_t)(end - p) < last->after.len) return 0;
+    stop -= last->after.len;
+  }
   for (uint32_t i = 0; i < q->n; i++) {
     const part *const t = &q->parts[i];
     const uint8_t *const from = p;
-    if (t->size > 0) {
-      if ((size_t)(end - p) < t->size) return 0;
-      p += t->size;
-    } else {
+    switch (t->kind) {
+    case PART_WORD:
       while (p < end && x->word[*p]) p++;
       if (p == from) return 0;
+      break;
+    case PART_BYTES:
+      if ((size_t)(end - p) < t->size) return 0;
+      p += t->size;
+      break;
+    case PART_HEAD: {
+      const int decimals = count_decimals(p, (uint32_t)(stop - p));
+      p = decimals > (int)t->size ? stop - (decimals - (int)t->size) : stop;
+      break;
+    }
+    case PART_UP_TO: p = (size_t)(stop - p) > t->size ? p + t->size : stop; break;
+    default: p = stop;
     }
     out[i] = (glyd_record_span){(uint32_t)(from - in), (uint32_t)(p - from)};
     if ((size_t)(end - p) < t->after.len || !glyd_record_same(p, t->after.p, t->after.len)) return 0;
@@ -66,7 +103,7 @@ static int plan_words(const cutter *x, glyd_record_span value, plan *q) {
     while (p < end && x->word[*p]) p++;
     from = p;
     while (p < end && !x->word[*p]) p++;
-    q->parts[q->n++] = (part){0, {from, (uint32_t)(p - from)}};
+    q->parts[q->n++] = (part){PART_WORD, 0, {from, (uint32_t)(p - from)}};
   }
   return q->n >= 2;
 }
@@ -82,7 +119,7 @@ static int plan_digits(glyd_record_span value, plan *q, const uint8_t *in) {
   q->n = 0;
   q->before = (glyd_record_text_ref){p, 0};
   for (uint32_t at = first; at <= value.len; at += DIGITS)
-    q->parts[q->n++] = (part){at == first ? first : DIGITS, {p, 0}};
+    q->parts[q->n++] = (part){PART_BYTES, at == first ? first : DIGITS, {p, 0}};
   return 1;
 }
 
@@ -93,15 +130,126 @@ static int plan_time(const glyd_record_date *date, glyd_record_span value, plan 
   const uint32_t first = (uint32_t)date->fraction - 1;
   q->n = 2;
   q->before = (glyd_record_text_ref){p, 0};
-  q->parts[0] = (part){first, {p + first, 1}};
-  q->parts[1] = (part){value.len - first - 1, {p, 0}};
+  q->parts[0] = (part){PART_BYTES, first, {p + first, 1}};
+  q->parts[1] = (part){PART_BYTES, value.len - first - 1, {p, 0}};
   return 1;
 }
 
 typedef struct sample {
   glyd_record_span value[SAMPLE];
   uint32_t n;
+  uint32_t which, slot; /* of which template, UINT32_MAX: of all */
 } sample;
+
+#define DECIMALS_MAX 24u /* after the point */
+#define MANY 8192u       /* values that tell whether they come up again */
+#define ROWS_LEAST 1000u /* of fewer, parts take more than the digits they save */
+#define FEW_SHORT 8u     /* different values with fewer decimals than a part has: exceptions of its column */
+
+typedef struct decimals {
+  uint32_t n;                       /* decimals, values without a point included */
+  uint32_t count[DECIMALS_MAX + 1]; /* by digits after the point */
+  uint32_t few[DECIMALS_MAX + 1];   /* different values among the first FEW_SHORT + 1 of these */
+  uint32_t most;
+  int64_t least_whole, most_whole;
+} decimals;
+
+static void count_all_decimals(const cutter *x, const sample *s, uint32_t quotes, decimals *d) {
+  glyd_record_span seen[DECIMALS_MAX + 1][FEW_SHORT];
+  const uint8_t *const in = x->rows->in;
+  *d = (decimals){0};
+  for (uint32_t i = 0; i < s->n; i++) {
+    const glyd_record_span v = {s->value[i].at + quotes, s->value[i].len - 2 * quotes};
+    const uint8_t *p = in + v.at;
+    const int n = count_decimals(p, v.len);
+    if (n < 0 || n > (int)DECIMALS_MAX || v.len == 0) continue;
+    d->n++;
+    d->count[n]++;
+    d->most = (uint32_t)n > d->most ? (uint32_t)n : d->most;
+    int64_t whole = 0;
+    const int minus = *p == '-';
+    for (p += minus; p < in + v.at + v.len && *p != '.' && whole < RANGE; p++) whole = whole * 10 + (*p - '0');
+    if (minus) whole = -whole - 1;
+    d->least_whole = d->n == 1 || whole < d->least_whole ? whole : d->least_whole;
+    d->most_whole = d->n == 1 || whole > d->most_whole ? whole : d->most_whole;
+    uint32_t k = 0;
+    if (d->few[n] > FEW_SHORT) continue;
+    while (k < d->few[n] && !(seen[n][k].len == v.len && glyd_record_same(in + seen[n][k].at, in + v.at, v.len))) k++;
+    if (k < d->few[n]) continue;
+    if (k < FEW_SHORT) seen[n][k] = v;
+    d->few[n]++;
+  }
+}
+
+/* Have most values so many decimals, and the others are few or the same ones? */
+static int have_decimals(const decimals *d, uint32_t digits) {
+  uint32_t count = 0, few = 0;
+  for (uint32_t k = 0; k < digits; k++) {
+    count += d->count[k];
+    few += d->few[k];
+  }
+  return count * 64 <= d->n || (few <= FEW_SHORT && count * 2 <= d->n);
+}
+
+static uint32_t mark_of(const uint8_t *p, uint32_t n) {
+  uint64_t h = n;
+  for (uint32_t k = 0; k < n; k++) h = (h ^ p[k]) * 0x100000001B3u;
+  return (uint32_t)(h * 0x9E3779B97F4A7C15u >> 32) | 1;
+}
+
+/* Do nine tenths of many values come up once only? Others take less as a dictionary. */
+static int never_repeats(const cutter *x, uint32_t which, uint32_t slot) {
+  const glyd_record_rows *const rows = x->rows;
+  uint32_t seen[2 * MANY] = {0}, fresh = 0, n = 0;
+  const uint32_t all = which == UINT32_MAX ? rows->n : x->lists[which].n;
+  if (all < ROWS_LEAST) return 0;
+  for (; n < all && n < MANY; n++) {
+    const glyd_record_span v = rows->fields[rows->first[which == UINT32_MAX ? n : x->lists[which].row[n]] + slot];
+    const uint32_t mark = mark_of(rows->in + v.at, v.len);
+    uint32_t k = mark >> 3 & (2 * MANY - 1);
+    while (seen[k] != 0 && seen[k] != mark) k = (k + 1) & (2 * MANY - 1);
+    fresh += seen[k] == 0;
+    seen[k] = mark;
+  }
+  return fresh * 10 > n * 9;
+}
+
+/* 1: all values stand in quotes. */
+static uint32_t all_quoted(const cutter *x, const sample *s) {
+  for (uint32_t i = 0; i < s->n; i++) {
+    const uint8_t *const p = x->rows->in + s->value[i].at;
+    const uint32_t n = s->value[i].len;
+    if (n < 2 || p[0] != '"' || p[n - 1] != '"') return 0;
+  }
+  return 1;
+}
+
+/* Decimals with more digits than a column holds: as many as it does hold, and the others. */
+static int plan_decimals(const cutter *x, const sample *s, plan *q) {
+  static const uint8_t quote[1] = {'"'};
+  const uint32_t quotes = all_quoted(x, s);
+  const glyd_record_text_ref nothing = {quote, 0}, end = {quote, quotes};
+  decimals d;
+  count_all_decimals(x, s, quotes, &d);
+  if (d.n * 20 < s->n * 19 || d.most == 0 || !never_repeats(x, s->which, s->slot)) return 0;
+  /* room for values sixteen times as large as those of the sample */
+  uint64_t room = (uint64_t)RANGE / 16 / ((uint64_t)(d.most_whole - d.least_whole) + 1);
+  uint32_t head = 0, middle = 0, digits = 0;
+  for (; room >= 10 && digits < DIGITS; room /= 10)
+    if (have_decimals(&d, ++digits)) head = digits;
+  if (head == 0 || d.most <= head) return 0;
+  if (d.most - head >= DIGITS) { /* some rows may have a digit more than those of the sample */
+    for (digits = 1; digits <= DIGITS; digits++)
+      if (have_decimals(&d, head + digits)) middle = digits;
+    if (middle == 0 || d.most - head - middle > DIGITS) return 0;
+  }
+  q->n = 0;
+  q->before = end;
+  q->parts[q->n++] = (part){PART_HEAD, head, nothing};
+  if (middle > 0) q->parts[q->n++] = (part){PART_UP_TO, middle, nothing};
+  q->parts[q->n++] = (part){PART_REST, 0, end};
+  return 1;
+}
 
 static int is_number(const cutter *x, const sample *s, int *wide) {
   const uint8_t *const in = x->rows->in, *const end = in + x->rows->len;
@@ -146,10 +294,7 @@ static int is_date(const cutter *x, const sample *s, glyd_record_date *date, int
 static int hardly_repeats(const cutter *x, const sample *s) {
   uint32_t seen[2 * SAMPLE] = {0}, fresh = 0;
   for (uint32_t i = 0; i < s->n; i++) {
-    const uint8_t *p = x->rows->in + s->value[i].at;
-    uint64_t h = s->value[i].len;
-    for (uint32_t k = 0; k < s->value[i].len; k++) h = (h ^ p[k]) * 0x100000001B3u;
-    const uint32_t mark = (uint32_t)(h * 0x9E3779B97F4A7C15u >> 32) | 1;
+    const uint32_t mark = mark_of(x->rows->in + s->value[i].at, s->value[i].len);
     uint32_t k = mark >> 3 & (2 * SAMPLE - 1);
     while (seen[k] != 0 && seen[k] != mark) k = (k + 1) & (2 * SAMPLE - 1);
     fresh += seen[k] == 0;
@@ -178,11 +323,11 @@ static void choose_plan(const cutter *x, const sample *s, plan *q) {
   const glyd_record_span value = s->value[s->n / 2];
   int found = 0;
   if (is_number(x, s, &wide))
-    found = wide && (plan_digits(value, q, in) || plan_words(x, value, q));
+    found = wide && (plan_digits(value, q, in) || plan_decimals(x, s, q) || plan_words(x, value, q));
   else if (is_date(x, s, &date, &wide))
     found = wide && plan_time(&date, value, q, in);
   else
-    found = plan_words(x, value, q);
+    found = plan_decimals(x, s, q) || plan_words(x, value, q);
   if (!found || !fits_most(x, s, q)) q->n = 0;
 }
 
@@ -197,6 +342,8 @@ static void take_sample(const cutter *x, uint32_t which, uint32_t slot, sample *
   /* some rows one after the other, where there are enough */
   const uint32_t all = which == UINT32_MAX ? rows->n : x->lists[which].n;
   s->n = 0;
+  s->which = which;
+  s->slot = slot;
   for (uint32_t i = all > 4 * SAMPLE ? all / 3 : 0; i < all && s->n < SAMPLE; i++) {
     const uint32_t r = which == UINT32_MAX ? i : x->lists[which].row[i];
     s->value[s->n++] = rows->fields[rows->first[r] + slot];

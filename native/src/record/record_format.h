@@ -44,7 +44,12 @@ static GLYD_NOINLINE void digits_of(uint32_t *restrict a, uint32_t n, uint64_t *
  * after the point, of which so many may be left out if they are zeros. */
 typedef struct number_form {
   unsigned least, point, trim;
+  unsigned tail;  /* 1: zeros at the end of a whole number are left out */
+  unsigned width; /* bytes, with spaces in front */
 } number_form;
+
+/* Zeros at the end of eight digits, less ZEROS. */
+GLYD_INLINE unsigned zeros_after(uint64_t digits) { return digits ? (63 - glyd_log2_64(digits)) >> 3 : 8; }
 
 /* The number of these eight digits at d, of which 24 bytes are written; returns its length. */
 GLYD_INLINE unsigned put_number(uint8_t *d, uint64_t eight, number_form form) {
@@ -53,13 +58,17 @@ GLYD_INLINE unsigned put_number(uint8_t *d, uint64_t eight, number_form form) {
   digits = digits < form.least ? form.least : digits;
   const uint64_t text = eight >> (8 * (8 - digits));
   glyd_store64(d, text);
-  if (form.point == 0) return digits;
+  if (form.point == 0) return form.tail && value ? digits - zeros_after(value) : form.tail ? 0 : digits;
   const unsigned whole = digits - point; /* 1 to 7 */
   d[whole] = '.';
   glyd_store64(d + whole + 1, text >> (8 * whole));
   if (form.trim > 0) {
     const unsigned zeros = (63 - glyd_log2_64(value | 1)) >> 3; /* at the end; all 8 are if value is 0 */
     point -= zeros < form.trim ? zeros : form.trim;
+    if (whole + point == 0) { /* the bare form of 0 */
+      d[0] = '0';
+      return 1;
+    }
   }
   return point > 0 ? whole + 1 + point : whole;
 }
@@ -73,14 +82,28 @@ GLYD_INLINE unsigned put_long_number(uint8_t *d, const uint64_t *sixteen, number
   const uint8_t *const text = (const uint8_t *)sixteen + from;
   unsigned point = form.point;
   memcpy(d, text, 16);
-  if (form.point == 0) return whole;
+  if (form.point == 0) return !form.tail ? whole : (high | low) == 0 ? 0 : whole - (low ? zeros_after(low) : 8 + zeros_after(high));
   d[whole] = '.';
   memcpy(d + whole + 1, text + whole, 16);
   if (form.trim > 0) {
     const unsigned zeros = low ? (63 - glyd_log2_64(low)) >> 3 : 8 + ((63 - glyd_log2_64(high | 1)) >> 3);
     point -= zeros < form.trim ? zeros : form.trim;
+    if (whole + point == 0) {
+      d[0] = '0';
+      return 1;
+    }
   }
   return point > 0 ? whole + 1 + point : whole;
+}
+
+/* Put spaces before a text of so many bytes; 56 bytes from d may be written over. */
+GLYD_INLINE unsigned align_text(uint8_t *d, unsigned len, unsigned width) {
+  uint8_t text[32];
+  if (len >= width) return len;
+  memcpy(text, d, 32);
+  memset(d, ' ', 24);
+  memcpy(d + (width - len), text, 32);
+  return width;
 }
 
 typedef struct number_column {
@@ -96,7 +119,8 @@ GLYD_INLINE void put_short_numbers(const number_column *k, const uint8_t *minus,
   uint8_t *d = k->slots;
   for (uint32_t i = 0; i < k->n; i++, d += size) {
     d[0] = '-';
-    put_slot(d, size, minus[i] + put_number(d + minus[i], text[i], form), k->f);
+    const unsigned len = minus[i] + put_number(d + minus[i], text[i], form);
+    put_slot(d, size, form.width > 0 ? align_text(d, len, form.width) : len, k->f);
   }
 }
 
@@ -114,12 +138,14 @@ static void short_numbers(const number_column *k, unsigned size) {
     for (uint32_t i = 0; i < k->n; i++) a[i] += a[i] / 60 * 40;
   digits_of(a, k->n, text, 1);
   const number_form form = k->form;
-  if (form.point == 0)
-    put_short_numbers(k, minus, text, size, (number_form){form.least, 0, 0});
-  else if (form.trim == 0)
-    put_short_numbers(k, minus, text, size, (number_form){form.least, form.point, 0});
-  else
+  if (form.tail || form.width > 0)
     put_short_numbers(k, minus, text, size, form);
+  else if (form.point == 0)
+    put_short_numbers(k, minus, text, size, (number_form){form.least, 0, 0, 0, 0});
+  else if (form.trim == 0)
+    put_short_numbers(k, minus, text, size, (number_form){form.least, form.point, 0, 0, 0});
+  else
+    put_short_numbers(k, minus, text, size, (number_form){form.least, form.point, form.trim, 0, 0});
 }
 
 /* Below 10^16. */
@@ -141,7 +167,8 @@ static void long_numbers(const number_column *k, unsigned size) {
   uint8_t *d = k->slots;
   for (uint32_t i = 0; i < k->n; i++, d += size) {
     d[0] = '-';
-    put_slot(d, size, minus[i] + put_long_number(d + minus[i], text + 2 * i, k->form), k->f);
+    const unsigned len = minus[i] + put_long_number(d + minus[i], text + 2 * i, k->form);
+    put_slot(d, size, k->form.width > 0 ? align_text(d, len, k->form.width) : len, k->f);
   }
 }
 
@@ -150,7 +177,7 @@ static void format_numbers(const number_column *k, unsigned size) {
   const int64_t last = c->base + (int64_t)((uint64_t)c->range * c->divisor);
   const uint64_t a = c->base < 0 ? 0 - (uint64_t)c->base : (uint64_t)c->base;
   const uint64_t b = last < 0 ? 0 - (uint64_t)last : (uint64_t)last, most = a > b ? a : b;
-  if (most < EIGHT_DIGITS && k->form.least <= 8) {
+  if (most < EIGHT_DIGITS && k->form.least <= 8 && k->form.point < 8) {
     short_numbers(k, size);
   } else if (most < (uint64_t)EIGHT_DIGITS * EIGHT_DIGITS && k->form.least <= 16) {
     long_numbers(k, size);
@@ -236,11 +263,12 @@ GLYD_INLINE void format_sized(const number_column *k, unsigned size) {
 static GLYD_NOINLINE void format(const glyd_record_field *f, const int32_t *v, uint32_t n, unsigned size,
                                  uint8_t *slots) {
   const glyd_record_column *const c = f->column;
-  unsigned trim = 0;
-  if (c->format == GLYD_RECORD_TRIMMED) trim = c->point;
-  if (c->format == GLYD_RECORD_TRIMMED1 && c->point > 0) trim = c->point - 1u;
-  const unsigned least = c->format == GLYD_RECORD_PADDED && c->width > 0 ? c->width : c->point + 1u;
-  const number_column k = {f, {least, c->point, trim}, v, n, slots};
+  const int trimmed = glyd_record_trimmed_to(c->format);
+  const unsigned trim = trimmed >= 0 && c->point > trimmed ? c->point - (unsigned)trimmed : 0;
+  const unsigned tail = c->format == GLYD_RECORD_TAIL, padded = tail || c->format == GLYD_RECORD_PADDED;
+  const unsigned least = padded && c->width > 0 ? c->width : c->point + !glyd_record_is_bare(c->format);
+  const unsigned width = c->format == GLYD_RECORD_ALIGNED ? c->width : 0;
+  const number_column k = {f, {least, c->point, trim, tail, width}, v, n, slots};
   if (size == 16)
     format_sized(&k, 16);
   else

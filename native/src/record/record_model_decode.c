@@ -53,6 +53,11 @@ static int column_bounds(const glyd_record_column *c) {
     return c->base >= low && last < high;
   }
   if (c->format == GLYD_RECORD_CLOCK) return c->base >= 0 && c->base <= 1 && c->range == 1439 && c->divisor == 1;
+  if (c->format == GLYD_RECORD_TAIL) {
+    int64_t power = 1;
+    for (unsigned i = 0; i < c->width; i++) power *= 10;
+    return c->base >= 0 && last < power;
+  }
   return c->format != GLYD_RECORD_PADDED || c->base >= 0;
 }
 
@@ -68,10 +73,13 @@ static void read_kind(reader *r, glyd_record_column *c, uint64_t len) {
     return;
   }
   if (c->kind == GLYD_RECORD_INT) {
-    c->format = (uint8_t)get(r, GLYD_RECORD_TRIMMED1);
+    c->format = (uint8_t)get(r, GLYD_RECORD_FORMATS - 1);
     c->point = (uint8_t)get(r, 9);
-    c->width = (uint8_t)get(r, 18);
-    if ((c->format == GLYD_RECORD_CLOCK || c->format == GLYD_RECORD_PADDED) && c->point != 0) r->bad = 1;
+    c->width = (uint8_t)get(r, c->format == GLYD_RECORD_ALIGNED ? GLYD_RECORD_ALIGNED_MAX
+                               : c->format == GLYD_RECORD_TAIL  ? GLYD_RECORD_TAIL_MAX
+                                                                : GLYD_RECORD_WIDTH_MAX);
+    const int whole = c->format == GLYD_RECORD_CLOCK || c->format == GLYD_RECORD_PADDED || c->format == GLYD_RECORD_TAIL;
+    if ((whole && c->point != 0) || (glyd_record_is_bare(c->format) && c->point == 0)) r->bad = 1;
   } else {
     c->date.len = (uint8_t)get(r, GLYD_RECORD_PATTERN_MAX);
     const uint8_t *const pattern = get_bytes(r, c->date.len);

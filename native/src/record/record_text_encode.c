@@ -10,6 +10,16 @@ GLYD_INLINE int is_digit(uint8_t c) { return (uint8_t)(c - '0') < 10; }
 /* ---- numbers ---- */
 
 void glyd_record_count_number(glyd_record_numbers *s, const uint8_t *p, uint32_t n) {
+  if (s->sizes == 0) s->size = n;
+  if (s->sizes < 2) s->sizes = s->size == n ? 1 : 2;
+  s->empty += n == 0;
+  if (n > 1 && *p == ' ') {
+    s->aligned++;
+    while (n > 1 && *p == ' ') {
+      p++;
+      n--;
+    }
+  }
   const uint32_t sign = n > 1 && *p == '-';
   uint32_t whole = 0;
   p += sign;
@@ -19,15 +29,19 @@ void glyd_record_count_number(glyd_record_numbers *s, const uint8_t *p, uint32_t
   if (whole < n && p[whole] == '.')
     while (whole + 1 + after < n && is_digit(p[whole + 1 + after])) after++;
   const int is_decimal = whole < n && p[whole] == '.' && after > 0 && whole + 1 + after == n;
-  if (whole == 0 || whole + after > DIGITS_MAX || (whole < n && !is_decimal) || after > 9 ||
+  if ((whole == 0 && !is_decimal) || whole + after > DIGITS_MAX || (whole < n && !is_decimal) || after > 9 ||
       (is_decimal && whole > 1 && *p == '0')) {
     s->others++;
     return;
   }
   if (is_decimal) {
     if (s->decimals == 0 || after < s->least) s->least = after;
+    if (after > s->most) s->with_most = 0;
     if (after > s->most) s->most = after;
+    s->with_most += after == s->most;
     s->decimals++;
+    s->naught += whole == 1 && *p == '0';
+    s->bare += whole == 0;
     if (p[n - 1] == '0') {
       s->zeros++;
       s->zeros1 += after == 1;
@@ -40,21 +54,39 @@ void glyd_record_count_number(glyd_record_numbers *s, const uint8_t *p, uint32_t
   } else {
     s->integers++;
   }
-  if (s->integers + s->padded == 1)
-    s->width = n;
-  else if (s->width != n)
-    s->widths = 2;
+  s->longer += n > GLYD_RECORD_TAIL_MAX;
+  s->round += p[n - 1] == '0';
+  if (n > s->width) s->with_width = 0;
+  if (n > s->width) s->width = n;
+  s->with_width += n == s->width;
+}
+
+/* Numbers of one size, made so by spaces in front. */
+static int aligned_format(const glyd_record_numbers *s, uint32_t numbers, glyd_record_column *c) {
+  if (s->sizes > 1 || s->size > GLYD_RECORD_ALIGNED_MAX || s->padded * 50 > numbers || s->bare > 0) return 0;
+  if (s->decimals > 0 && (s->least < s->most || s->integers * 8 > s->decimals)) return 0;
+  c->format = GLYD_RECORD_ALIGNED;
+  c->width = (uint8_t)s->size;
+  c->point = (uint8_t)s->most;
+  return 1;
 }
 
 int glyd_record_number_format(const glyd_record_numbers *s, glyd_record_column *c) {
   const uint32_t all = s->integers + s->padded + s->decimals + s->others;
   const uint32_t numbers = s->integers + s->padded + s->decimals;
-  if (numbers == 0 || numbers * 2 < all) return 0;
   c->point = c->width = 0;
   c->format = GLYD_RECORD_PLAIN;
+  if (s->decimals == 0 && s->padded * 50 > numbers && s->with_width < numbers && s->longer * 50 <= numbers &&
+      s->round * 50 <= numbers && s->aligned == 0 && (numbers + s->empty) * 2 > all) {
+    c->format = GLYD_RECORD_TAIL;
+    c->width = GLYD_RECORD_TAIL_MAX;
+    return 1;
+  }
+  if (numbers == 0 || numbers * 2 < all) return 0;
+  if (s->aligned > 0) return aligned_format(s, numbers, c);
   if (s->decimals * 16 < numbers) {
     if (s->padded * 50 > numbers) {
-      if (s->widths > 1) return 0;
+      if (s->with_width * 20 < numbers * 19) return 0; /* a few others are exceptions */
       c->format = GLYD_RECORD_PADDED;
       c->width = (uint8_t)s->width;
     }
@@ -62,9 +94,15 @@ int glyd_record_number_format(const glyd_record_numbers *s, glyd_record_column *
   }
   if (s->padded * 50 > numbers) return 0;
   c->point = (uint8_t)s->most;
+  const int bare = s->bare > s->naught;
+  if (bare) c->format = GLYD_RECORD_BARE;
   if (s->least == s->most && s->integers * 8 <= s->decimals) return 1;
   if (s->zeros * 50 <= s->decimals) {
-    c->format = GLYD_RECORD_TRIMMED;
+    c->format = bare ? GLYD_RECORD_BARE_TRIMMED : GLYD_RECORD_TRIMMED;
+  } else if (s->with_most * 20 >= s->decimals * 19 && s->integers * 8 <= s->decimals) {
+    return 1; /* a few others are exceptions */
+  } else if (bare) {
+    return 0;
   } else if (s->zeros <= s->zeros1 + s->decimals / 50 && s->integers * 50 <= s->decimals) {
     c->format = GLYD_RECORD_TRIMMED1;
   } else {
@@ -95,14 +133,28 @@ int glyd_record_number_read(const glyd_record_column *c, const uint8_t *p, uint3
     *value = (int64_t)whole;
     return 1;
   }
+  if (c->format == GLYD_RECORD_TAIL) {
+    if (n > c->width || (n > 0 && p[n - 1] == '0') || (n > 0 && !digits(p, n, end, &rest))) return 0;
+    *value = (int64_t)(rest * powers[c->width - n]);
+    return 1;
+  }
+  if (c->format == GLYD_RECORD_ALIGNED) {
+    const int spaces = n > 0 && *p == ' ';
+    if (spaces ? n != c->width : n < c->width) return 0;
+    while (n > 0 && *p == ' ') {
+      p++;
+      n--;
+    }
+  }
   const uint32_t sign = n > 1 && *p == '-';
   p += sign;
   n -= sign;
   if (n == 0) return 0;
+  const int bare = glyd_record_is_bare(c->format);
   uint32_t w = n, after = 0;
   if (c->point > 0) {
-    if (c->format == GLYD_RECORD_PLAIN) {
-      if (n < c->point + 2u) return 0;
+    if (glyd_record_trimmed_to(c->format) < 0) {
+      if (n < c->point + 1u + !bare) return 0;
       w = n - c->point - 1;
       after = c->point;
       if (p[w] != '.') return 0;
@@ -118,8 +170,10 @@ int glyd_record_number_read(const glyd_record_column *c, const uint8_t *p, uint3
       }
     }
   }
-  if (w + c->point > DIGITS_MAX || (*p == '0' && w > 1)) return 0;
-  if (!digits(p, w, end, &whole) || (after > 0 && !digits(p + w + 1, after, end, &rest))) return 0;
+  if (w + c->point > DIGITS_MAX || (*p == '0' && (w > 1 || (bare && w < n)))) return 0;
+  whole = 0;
+  if (w == 0 && !bare) return 0;
+  if ((w > 0 && !digits(p, w, end, &whole)) || (after > 0 && !digits(p + w + 1, after, end, &rest))) return 0;
   const uint64_t v = whole * powers[c->point] + rest * powers[c->point - after];
   if (sign && v == 0) return 0;
   *value = sign ? -(int64_t)v : (int64_t)v;

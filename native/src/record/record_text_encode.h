@@ -11,9 +11,17 @@
 /* Kinds of number, as samples of a column show them. */
 typedef struct glyd_record_numbers {
   uint32_t integers, padded, decimals, others;
-  uint32_t width, widths; /* of all of digits only; widths > 1: they differ */
+  uint32_t width;         /* most of those of digits only */
+  uint32_t with_width;    /* of these, those that have it */
   uint32_t least, most;   /* digits after the point of decimals */
+  uint32_t with_most;     /* decimals that have so many */
   uint32_t zeros, zeros1; /* decimals that end in 0; those that end in ".0" */
+  uint32_t naught, bare;  /* decimals below 1 with a 0 before the point, and without */
+  uint32_t empty;         /* no text, in others too */
+  uint32_t longer;        /* numbers without a point that are too long for a tail */
+  uint32_t round;         /* of these, those that end in 0 */
+  uint32_t aligned;       /* with spaces in front */
+  uint32_t size, sizes;   /* bytes of all texts, spaces included; sizes > 1: they differ */
 } glyd_record_numbers;
 
 void glyd_record_count_number(glyd_record_numbers *numbers, const uint8_t *p, uint32_t n);
