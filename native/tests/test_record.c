@@ -98,7 +98,8 @@ static void test_numbers(void) {
             } else {
               c.point = (uint8_t)q;
               if (q == 0 && glyd_record_is_bare(format)) continue;
-              if (format == GLYD_RECORD_ALIGNED) c.width = (uint8_t)(test_random(&state) % (GLYD_RECORD_ALIGNED_MAX + 1));
+              if (format == GLYD_RECORD_ALIGNED)
+                c.width = (uint8_t)(test_random(&state) % (GLYD_RECORD_ALIGNED_MAX + 1));
             }
             compare_all(&c, &state);
           }

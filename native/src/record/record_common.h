@@ -63,7 +63,9 @@ enum {
 
 /* Zeros at the end of decimals are left out, but for so many decimals; -1: they are not. */
 GLYD_INLINE int glyd_record_trimmed_to(unsigned format) {
-  return format == GLYD_RECORD_TRIMMED || format == GLYD_RECORD_BARE_TRIMMED ? 0 : format == GLYD_RECORD_TRIMMED1 ? 1 : -1;
+  return format == GLYD_RECORD_TRIMMED || format == GLYD_RECORD_BARE_TRIMMED ? 0
+         : format == GLYD_RECORD_TRIMMED1                                    ? 1
+                                                                             : -1;
 }
 
 GLYD_INLINE int glyd_record_is_bare(unsigned format) {

@@ -41,9 +41,11 @@ typedef struct cutter {
 
 static int is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
 
-/* Digits after the point, 0: it has no point; -1: it is no decimal. */
+/* Digits after the point, 0: it has no point; -1: it is no decimal, spaces in front or not. */
 static int count_decimals(const uint8_t *p, uint32_t n) {
-  uint32_t i = n > 0 && *p == '-', point = n;
+  uint32_t i = 0, point = n;
+  while (i < n && p[i] == ' ') i++;
+  i += i < n && p[i] == '-';
   for (; i < n; i++) {
     if (*(p + i) == '.' && point == n)
       point = i;
@@ -162,11 +164,12 @@ static void count_all_decimals(const cutter *x, const sample *s, uint32_t quotes
     const glyd_record_span v = {s->value[i].at + quotes, s->value[i].len - 2 * quotes};
     const uint8_t *p = in + v.at;
     const int n = count_decimals(p, v.len);
-    if (n < 0 || n > (int)DECIMALS_MAX || v.len == 0) continue;
+    if (n < 0 || n > (int)DECIMALS_MAX || v.len == 0 || p[v.len - 1] == ' ') continue;
     d->n++;
     d->count[n]++;
     d->most = (uint32_t)n > d->most ? (uint32_t)n : d->most;
     int64_t whole = 0;
+    while (*p == ' ') p++;
     const int minus = *p == '-';
     for (p += minus; p < in + v.at + v.len && *p != '.' && whole < RANGE; p++) whole = whole * 10 + (*p - '0');
     if (minus) whole = -whole - 1;

@@ -82,7 +82,8 @@ GLYD_INLINE unsigned put_long_number(uint8_t *d, const uint64_t *sixteen, number
   const uint8_t *const text = (const uint8_t *)sixteen + from;
   unsigned point = form.point;
   memcpy(d, text, 16);
-  if (form.point == 0) return !form.tail ? whole : (high | low) == 0 ? 0 : whole - (low ? zeros_after(low) : 8 + zeros_after(high));
+  if (form.point == 0)
+    return !form.tail ? whole : (high | low) == 0 ? 0 : whole - (low ? zeros_after(low) : 8 + zeros_after(high));
   d[whole] = '.';
   memcpy(d + whole + 1, text + whole, 16);
   if (form.trim > 0) {

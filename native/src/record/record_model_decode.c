@@ -78,7 +78,8 @@ static void read_kind(reader *r, glyd_record_column *c, uint64_t len) {
     c->width = (uint8_t)get(r, c->format == GLYD_RECORD_ALIGNED ? GLYD_RECORD_ALIGNED_MAX
                                : c->format == GLYD_RECORD_TAIL  ? GLYD_RECORD_TAIL_MAX
                                                                 : GLYD_RECORD_WIDTH_MAX);
-    const int whole = c->format == GLYD_RECORD_CLOCK || c->format == GLYD_RECORD_PADDED || c->format == GLYD_RECORD_TAIL;
+    const int whole =
+        c->format == GLYD_RECORD_CLOCK || c->format == GLYD_RECORD_PADDED || c->format == GLYD_RECORD_TAIL;
     if ((whole && c->point != 0) || (glyd_record_is_bare(c->format) && c->point == 0)) r->bad = 1;
   } else {
     c->date.len = (uint8_t)get(r, GLYD_RECORD_PATTERN_MAX);

@@ -3,8 +3,6 @@
  */
 #include "record/record_rows_encode.h"
 
-#define SAMPLE 65536u
-
 void *glyd_record_memory_get(glyd_record_memory *memory, uint64_t n, size_t size) {
   const uint64_t left = (uint64_t)(memory->end - memory->at);
   if (n > left / size) return NULL;
@@ -122,6 +120,22 @@ static uint32_t count_text(const uint8_t *in, uint32_t len, const char *text) {
   }
 }
 
+uint32_t glyd_record_line_size(const uint8_t *in, uint32_t len) {
+  uint16_t count[GLYD_RECORD_LINE_MAX] = {0};
+  uint32_t lines = 0, from = UINT32_MAX, best = 0, spaces = 0;
+  for (uint32_t i = 0; i < len; i++) {
+    spaces += in[i] == ' ';
+    if (in[i] != '\n') continue;
+    if (from != UINT32_MAX && i - from < GLYD_RECORD_LINE_MAX) {
+      count[i - from]++;
+      if (count[i - from] > count[best]) best = i - from;
+    }
+    lines += from != UINT32_MAX;
+    from = i + 1;
+  }
+  return lines >= 16 && best >= 16 && count[best] * 8u >= lines * 7 && spaces * 8 >= len ? best : 0;
+}
+
 static unsigned detect_piece(const uint8_t *in, uint32_t len, uint8_t *separator) {
   uint32_t lines = 0, objects = 0, controls = 0;
   for (uint32_t i = 0; i < len; i++) {
@@ -153,6 +167,10 @@ static unsigned detect_piece(const uint8_t *in, uint32_t len, uint8_t *separator
       shape = GLYD_SHAPE_DELIMITED;
     }
   }
+  if (shape == GLYD_SHAPE_LOG && glyd_record_line_size(in, len) > 0) {
+    *separator = GLYD_RECORD_FIXED;
+    shape = GLYD_SHAPE_DELIMITED;
+  }
   return shape;
 }
 
@@ -160,7 +178,7 @@ unsigned glyd_record_detect(const uint8_t *in, uint32_t len, uint8_t *separator)
   *separator = ',';
   if (len < 512) return GLYD_SHAPE_NONE;
   /* a piece from the middle speaks for most of the content, one from the start for its rest */
-  const uint32_t n = len < SAMPLE ? len : SAMPLE;
+  const uint32_t n = len < GLYD_RECORD_SAMPLE ? len : GLYD_RECORD_SAMPLE;
   const uint32_t at = (len - n) / 2;
   const unsigned middle = detect_piece(in + at, n, separator);
   if (middle != GLYD_SHAPE_NONE && middle != GLYD_SHAPE_LOG) return middle;
@@ -173,7 +191,7 @@ unsigned glyd_record_detect(const uint8_t *in, uint32_t len, uint8_t *separator)
 }
 
 int glyd_record_may_be_document(const uint8_t *in, uint32_t len) {
-  const uint32_t n = len < SAMPLE ? len : SAMPLE;
+  const uint32_t n = len < GLYD_RECORD_SAMPLE ? len : GLYD_RECORD_SAMPLE;
   const uint8_t *const p = in + (len - n) / 2;
   uint32_t open = 0, marks = 0;
   for (uint32_t i = 0; i < n; i++) {
@@ -490,7 +508,10 @@ int glyd_record_split(glyd_record_rows *rows, glyd_record_memory *memory, const 
   if (!rows->first || !rows->start || !rows->which || !rows->escapes || !rows->fields) return 0;
   int done = 0;
   switch (shape) {
-  case GLYD_SHAPE_DELIMITED: done = glyd_record_split_delimited(rows, separator); break;
+  case GLYD_SHAPE_DELIMITED:
+    done =
+        separator == GLYD_RECORD_FIXED ? glyd_record_split_columns(rows) : glyd_record_split_delimited(rows, separator);
+    break;
   case GLYD_SHAPE_JSON: done = glyd_record_split_json(rows); break;
   case GLYD_SHAPE_DOCUMENT:
     rows->shape = GLYD_SHAPE_JSON;

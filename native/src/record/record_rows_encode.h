@@ -11,6 +11,9 @@
 
 #define GLYD_RECORD_TEMPLATES_MAX 255
 #define GLYD_RECORD_SLOTS_MAX 1024 /* of a template */
+#define GLYD_RECORD_SAMPLE 65536u  /* bytes that speak for the content */
+#define GLYD_RECORD_LINE_MAX 4096  /* bytes of lines of columns at fixed places */
+#define GLYD_RECORD_FIXED '\n'     /* the separator of such lines */
 
 /* shapes, informational in the model, but for the last one, which is written as JSON */
 enum {
@@ -122,6 +125,10 @@ GLYD_INLINE uint32_t glyd_record_rows_after_last_line(const glyd_record_rows *ro
 glyd_record_template *glyd_record_rows_template(glyd_record_rows *rows, uint32_t n_slots);
 
 int glyd_record_split_delimited(glyd_record_rows *rows, uint8_t separator);
+/* Bytes that most lines have, 0: they differ, or their fields do not stand apart. */
+uint32_t glyd_record_line_size(const uint8_t *in, uint32_t len);
+
+int glyd_record_split_columns(glyd_record_rows *rows);
 int glyd_record_split_json(glyd_record_rows *rows);
 int glyd_record_split_document(glyd_record_rows *rows);
 int glyd_record_split_sql(glyd_record_rows *rows);

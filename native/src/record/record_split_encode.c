@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The glyd authors
  * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
  *
- * Rows of delimited lines and SQL INSERT lists. No scan goes past
+ * Rows of delimited lines, lines of columns and SQL INSERT lists. No scan goes past
  * the last line end of the content, where every scan stops.
  */
 #include "record/record_rows_encode.h"
@@ -108,6 +108,57 @@ int glyd_record_split_delimited(glyd_record_rows *rows, uint8_t separator) {
   memset(drop, 0, rows->n);
   drop[header] = 1;
   return glyd_record_rows_reduce(rows, keep, drop);
+}
+
+/* ---- columns at fixed places ---- */
+
+/* Where the columns of lines of so many bytes end, judged by those in the middle: each is what
+ * is not blank in some line, with the blanks before it. Their number. */
+static uint32_t find_columns(const glyd_record_rows *rows, uint32_t len, uint32_t size, uint16_t *ends) {
+  uint8_t filled[GLYD_RECORD_LINE_MAX] = {0};
+  const uint32_t most = len < GLYD_RECORD_SAMPLE ? len : GLYD_RECORD_SAMPLE;
+  const uint8_t *p = rows->in + (len - most) / 2, *const end = p + most;
+  for (p = memchr(p, '\n', most); p && ++p < end;) {
+    const uint8_t *const q = memchr(p, '\n', (size_t)(end - p));
+    if (!q) break;
+    if (q - p == (ptrdiff_t)size)
+      for (uint32_t i = 0; i < size; i++) filled[i] |= p[i] != ' ';
+    p = q;
+  }
+  uint32_t n = 0;
+  for (uint32_t i = 1; i < size; i++)
+    if (filled[i - 1] && !filled[i] && n < GLYD_RECORD_SLOTS_MAX - 1) ends[n++] = (uint16_t)i;
+  if (size > 0 && (n == 0 || filled[size - 1])) ends[n++] = (uint16_t)size;
+  ends[n - (n > 0)] = (uint16_t)size;
+  return n;
+}
+
+int glyd_record_split_columns(glyd_record_rows *rows) {
+  static const uint8_t line_end[1] = {'\n'};
+  const uint8_t *const in = rows->in;
+  const uint32_t len = glyd_record_rows_after_last_line(rows);
+  uint16_t ends[GLYD_RECORD_SLOTS_MAX];
+  const uint32_t sample = rows->len < GLYD_RECORD_SAMPLE ? rows->len : GLYD_RECORD_SAMPLE;
+  const uint32_t size = glyd_record_line_size(in + (rows->len - sample) / 2, sample);
+  const uint32_t n = find_columns(rows, len, size, ends);
+  if (n < 2) return 0;
+  glyd_record_template *const t = new_delimited(rows, n, line_end);
+  if (!t) return 0;
+  for (uint32_t i = 1; i < n; i++) t->literal[i].len = 0;
+  for (uint32_t at = 0; at < len;) {
+    const uint8_t *const q = memchr(in + at, '\n', len - at);
+    const uint32_t next = (uint32_t)(q - in) + 1;
+    if (next - at != size + 1) {
+      if (!glyd_record_rows_escape(rows, at, next - at)) return 0;
+    } else {
+      if (!glyd_record_rows_room(rows, n)) return 0;
+      glyd_record_span *const f = rows->fields + rows->n_fields;
+      for (uint32_t i = 0, from = 0; i < n; from = ends[i++]) f[i] = (glyd_record_span){at + from, ends[i] - from};
+      glyd_record_rows_add(rows, 0, at);
+    }
+    at = next;
+  }
+  return glyd_record_rows_escape(rows, len, rows->len - len);
 }
 
 /* ---- SQL ---- */

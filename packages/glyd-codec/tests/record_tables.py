@@ -129,6 +129,35 @@ def calls(n, seed=5):
     return "".join(out).encode()
 
 
+def decimals(n, seed=7):
+    """Rows with decimals of more digits than a column holds, in quotes or not, some of few digits or none, and
+    decimals as statistics programs write them, without a 0 before the point."""
+    rng = random.Random(seed)
+    out = ["i,sensor,charge,time,double,quoted,mixed,small,bare,short\n"]
+    for i in range(n):
+        small = f"{rng.gauss(0, 1) / 1000:.12f}"
+        mixed = rng.choice(["0", "1", "0.5", "NA"]) if i % 9 == 0 else repr(rng.uniform(-5, 5))
+        bare = f"{rng.gauss(0, 1):.7g}".replace("0.", ".", 1)
+        short = f"{rng.gauss(0, 1):.3f}".replace("0.", ".", 1)
+        time = f"2024-03-{1 + i // 1440:02} {i // 60 % 24:02}:{i % 60:02}:00"
+        out.append(
+            f'{i},sensor-{rng.randrange(40)},{rng.randrange(100)}%,{time},{rng.uniform(-500, 500)!r},"{rng.uniform(0, 9)!r}",{mixed},{small},{bare},{short}\n'
+        )
+    return "".join(out).encode()
+
+
+def columns(n, seed=8):
+    """Lines of columns at fixed places, and a few others."""
+    rng = random.Random(seed)
+    out = ["# made of numbers\n"]
+    for i in range(n):
+        name = rng.choice(["alpha", "beta", "a longer name", ""])
+        out.append(f"{i:7}{rng.gauss(0, 90):12.4f} {rng.randrange(10**9):11}  {name:14}{rng.uniform(0, 9):9.3f}\n")
+        if i % 500 == 9:
+            out.append("a line of another length\n")
+    return "".join(out).encode()
+
+
 def documents(n, seed=6):
     """Return JSON documents: an array of objects over several lines, an object of objects on one, arrays of values,
     and features of a map. Each has optional and nested keys."""
@@ -189,6 +218,8 @@ CLEAN = {
     "log": log(3000),
     "people": people(2000),
     "calls": calls(3000),
+    "decimals": decimals(3000),
+    "columns": columns(3000),
     **{name: text.encode() for name, text in documents(2000)},
     "boots": boots(3000),
     "notes": notes(2000, "\n"),
