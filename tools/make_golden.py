@@ -99,7 +99,7 @@ def model(size: int) -> bytes:
 
 
 def tables() -> Iterator[tuple[str, bytes]]:
-    """Return a table, objects, tuples, two tables of a dump and a log."""
+    """Return a table, objects, tuples, two tables of a dump, logs, decimals and columns at fixed places."""
     rng = random.Random(9)  # noqa: S311 -- test data
     rows = [
         (i, rng.randrange(90), rng.choice(["north", "south"]), rng.randrange(9000), i // 7 % 24) for i in range(400)
@@ -147,6 +147,13 @@ def tables() -> Iterator[tuple[str, bytes]]:
         for i, a, w, n, h in rows
     ]
     yield "boots", "".join(boots).encode()
+    decimals = [
+        f"{i},{rng.uniform(-9, 9)!r},{rng.gauss(0, 1):.12f}".rstrip("0") + f",{rng.uniform(0, 1):.3f}\n"
+        for i in range(1100)
+    ]
+    yield "decimals", "".join(decimals).replace(",0.", ",.").replace(",-0.", ",-.").encode()
+    columns = [f"{i:6}{n / 16:12.4f} {a * 7919:9}  {w:8}{(n - 4500) * a:10}\n" for i, a, w, n, _ in rows]
+    yield "columns", "".join(columns).encode()
 
 
 def numbers_and_code() -> Iterator[tuple[str, bytes]]:

@@ -43,9 +43,13 @@ static void describe_column(const glyd_record_model_table *t, uint32_t i, glyd_c
   if (glyd_record_is_number(c)) {
     /* 31 bytes at most, and zeros behind them */
     uint8_t text[GLYD_COLUMN_TEXT_SIZE];
-    const unsigned least = glyd_record_text(c, 0, text);
+    /* as numbers, without the spaces in front or the zeros that the end of one lacks */
+    glyd_record_column number = *c;
+    if (c->kind == GLYD_RECORD_INT && c->format == GLYD_RECORD_TAIL) number.format = GLYD_RECORD_PADDED;
+    if (c->kind == GLYD_RECORD_INT && c->format == GLYD_RECORD_ALIGNED) number.format = GLYD_RECORD_PLAIN;
+    const unsigned least = glyd_record_text(&number, 0, text);
     memcpy(out->least, text, least);
-    const unsigned most = glyd_record_text(c, c->range, text);
+    const unsigned most = glyd_record_text(&number, c->range, text);
     memcpy(out->most, text, most);
   }
   const uint32_t len = t->literal_len[c->position];
