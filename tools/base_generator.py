@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import json
+import struct
 from random import Random
 from typing import Final
 
 import frame_writer as w
-from frame_generator import lz_segment, pick_literals
+from frame_generator import CodedState, lz_segment, pick_literals
 from reference_base import MASK, Copy, base_id, make_excerpts
 
 RECORD: Final = 1
@@ -106,6 +108,91 @@ def base_segment(rng: Random, base: bytes, most: int) -> w.Segment:
     out += rest[at:]
     payload = head + blocks
     return w.Segment(BASE_KIND, out, payload) if len(payload) <= len(out) + 4096 else w.raw(out)
+
+
+def group_body(rng: Random, numbers: list[int], size: int, group: int, state: CodedState) -> bytes:
+    """Return a group of differences, with or without its zeros, in any number of planes that can hold them."""
+
+    def planes(what: str, numbers: list[int], count: int) -> bytes:
+        return b"".join(
+            state.write_plane(rng, f"{group} {what} {j}", bytes(number >> 8 * j & 255 for number in numbers))
+            for j in range(count)
+        )
+
+    m = rng.randint(1, size)
+    head, bits = m, b""
+    if rng.random() < 0.5:
+        head |= 128
+        packed = sum((number > 0) << i for i, number in enumerate(numbers)).to_bytes((len(numbers) + 7) // 8, "little")
+        bits = state.write_plane(rng, f"{group} bits", packed)
+        numbers = [number - 1 for number in numbers if number]
+    if not numbers:
+        return bytes([head]) + bits
+    if m == size:
+        return bytes([head]) + bits + planes("byte", numbers, m)
+    shift = 8 * (m - 1)
+    escapes = [(number >> shift) - 255 for number in numbers if number >> shift >= 255]
+    numbers = [min(number >> shift, 255) << shift | number & ((1 << shift) - 1) for number in numbers]
+    return bytes([head]) + bits + planes("byte", numbers, m) + planes("escape", escapes, size - m + 1)
+
+
+def difference_piece(rng: Random, base: bytes, most: int) -> tuple[bytes, bytes]:
+    """Return a difference piece, of any numbers in any groups, and its content."""
+    size = rng.choice((1, 2, 2, 2, 4, 4, 8))
+    while size > min(most, len(base)):
+        size //= 2
+    length = rng.randint(1, min(most, len(base)) // size) * size
+    place = rng.randint(0, len(base) - length)
+    bounds = sorted(rng.sample(range(1, 256), rng.randint(0, 3))) if size in {2, 4} else []
+    body = w.varint(place) + bytes([size, len(bounds) + 1, *bounds])
+    limits = [1 << rng.randint(0, 8 * size) for _ in range(3)]
+    zeros = rng.choice((0, 0.5, 0.95, 1))
+    out = bytearray()
+    state = CodedState()
+    for start in range(0, length, 1 << 17):
+        groups: list[list[int]] = [[] for _ in range(4)]
+        for i in range(place + start, place + min(length, start + (1 << 17)), size):
+            older = int.from_bytes(base[i : i + size], "little")
+            number = 0 if rng.random() < zeros else rng.randrange(rng.choice(limits))
+            kind = older >> (8 * size - 9) & 255 if bounds else 0
+            groups[sum(kind >= bound for bound in bounds)].append(number)
+            out += ((older + (number >> 1 ^ -(number & 1))) % (1 << 8 * size)).to_bytes(size, "little")
+        for group, numbers in enumerate(groups):
+            body += group_body(rng, numbers, size, group, state) if numbers else b""
+    return w.piece(3, length, body), bytes(out)
+
+
+def trained(rng: Random, kind: str, n: int, share: float) -> tuple[bytes, bytes]:
+    """Return a safetensors file of n numbers, and the same with a share of them trained further."""
+    values = [rng.gauss(0, 0.03) for _ in range(n)]
+    later = [value + rng.gauss(0, 3e-4) if rng.random() < share else value for value in values]
+    files = []
+    for numbers in (values, later):
+        if kind == "bf16":
+            data = b"".join(struct.pack("<f", value)[2:] for value in numbers)
+        else:
+            data = struct.pack(f"<{n}{'f' if kind == 'fp32' else 'e'}", *numbers)
+        tensor = {"dtype": {"bf16": "BF16", "fp16": "F16", "fp32": "F32"}[kind], "shape": [n]}
+        header = json.dumps({"w": {**tensor, "data_offsets": [0, len(data)]}}, separators=(",", ":")).encode()
+        header += b" " * (-len(header) % 8)
+        files.append(len(header).to_bytes(8, "little") + header + data)
+    return files[0], files[1]
+
+
+def valid_difference_frame(rng: Random, most: int = 4096, check_kind: int = 1) -> tuple[bytes, bytes, bytes]:
+    """Return a frame of weights segments with differences, its base and its content."""
+    base = pick_literals(rng, rng.choice((1, 7, 100, most, 3 * most)))
+    if rng.random() < 0.5:  # numbers around 0, whose exponents are alike
+        base = b"".join(rng.randint(0x3C00, 0x3FFF).to_bytes(2, "little") for _ in range(len(base) // 2 + 1))
+    segments = []
+    for _ in range(rng.randint(1, 3)):
+        pieces = [difference_piece(rng, base, most // 2) for _ in range(rng.randint(1, 2))]
+        payload, content = (b"".join(parts) for parts in zip(*pieces, strict=True))
+        fits = len(payload) <= len(content) + 4096
+        segments.append(w.Segment(w.WEIGHTS, content, payload) if fits else w.raw(content))
+    log = max(12, (most - 1).bit_length())
+    data = w.frame(segments, check_kind=check_kind, segment_log=log, extensions=record(base), has_base=True)
+    return data, base, b"".join(segment.content for segment in segments)
 
 
 def valid_frame(rng: Random, check_kind: int = 1) -> tuple[bytes, bytes, bytes]:

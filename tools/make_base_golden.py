@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from base_generator import broken_headers, valid_frame, versions
+from base_generator import broken_headers, trained, valid_difference_frame, valid_frame, versions
 from reference_bytes import FormatError
 from reference_decoder import decode
 from reference_xxh3 import xxh3_64
@@ -44,16 +44,22 @@ def main() -> int:
         import glyd  # noqa: PLC0415 -- what is installed, and only here
 
         for seed in range(4):
-            for level in glyd.LEVELS:
+            for level in (level for level in glyd.LEVELS if level != "cold"):  # which takes no base
                 rng = random.Random(seed)  # noqa: S311 -- test data
                 base, new = versions(rng)
                 frame = glyd.compress(new, level, base=base, segment_size=2048)  # type: ignore[arg-type]
                 found[f"encoded-{level}-{seed}"] = frame, base
+        for kind, share in (("bf16", 0.02), ("bf16", 1), ("fp16", 0.3), ("fp32", 0.02)):
+            base, new = trained(random.Random(5), kind, 5000, share)  # noqa: S311 -- test data
+            found[f"encoded-trained-{kind}-{share}"] = glyd.compress(new, base=base), base
     else:
         for seed in range(60):
             data, base, _ = valid_frame(random.Random(seed), seed % 3)  # noqa: S311 -- test data
             if len(data) <= FILE_MAX:
                 found[f"generated-{seed:02}"] = data, base
+            data, base, _ = valid_difference_frame(random.Random(seed), check_kind=seed % 3)  # noqa: S311 -- test data
+            if len(data) <= FILE_MAX and len(base) <= FILE_MAX:
+                found[f"generated-difference-{seed:02}"] = data, base
         for name, (data, base, _) in broken_headers().items():
             found[f"broken-{name.replace('^', '-')}"] = data, base
     manifest = GOLDEN / "manifest.txt"

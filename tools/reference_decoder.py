@@ -165,7 +165,7 @@ def decode_segment(source: Bytes, kind: int, header: Header, left: int | None, i
     elif kind == 5:
         content = decode_base(payload, size, header.base or b"")
     elif kind == 6:
-        content = decode_weights(payload, size)
+        content = decode_weights(payload, size, header.base)
     elif kind == 7:
         content = decode_cold(payload, size)
     elif kind == 8:

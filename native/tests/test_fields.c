@@ -191,27 +191,53 @@ static void test_differences(void) {
   }
 }
 
-/* Bodies whose escapes do not fit: 255 and an escape that carries over, or too few of them. */
+/* Bodies whose escapes, groups or bits do not fit, and their like that do. */
 static void test_wrong_differences(void) {
-  static const uint8_t older[4];
+  static const uint8_t older[4] = {0, 0, 0x80, 0x3F}; /* classes 0 and 127 */
   static const struct {
-    uint8_t body[12];
+    uint8_t body[16];
     size_t n;
     glyd_status status;
   } bodies[] = {
-      {{2, 1, 8, 255, 7, 4, 1, 4, 0}, 9, GLYD_OK},              /* 255 + 1 and 7 */
-      {{2, 1, 8, 255, 7, 4, 0xFF, 4, 0xFF}, 9, GLYD_E_CORRUPT}, /* 255 + 65535 */
-      {{2, 1, 8, 255, 7, 0, 4, 0}, 8, GLYD_E_CORRUPT},          /* no low byte */
-      {{2, 1, 8, 6, 7, 4, 1, 4, 0}, 9, GLYD_E_CORRUPT},         /* an escape that nothing asks for */
-      {{2, 1, 8, 6, 7, 0, 0}, 7, GLYD_OK},
-      {{2, 0, 8, 6, 7, 0, 0}, 7, GLYD_E_CORRUPT}, /* m */
-      {{2, 3, 8, 6, 7, 0, 0}, 7, GLYD_E_CORRUPT},
-      {{3, 1, 8, 6, 7, 0, 0}, 7, GLYD_E_CORRUPT}, /* P */
-      {{0, 1, 8, 6, 7, 0, 0}, 7, GLYD_E_CORRUPT},
-      {{8, 1, 8, 6, 7, 0, 0}, 7, GLYD_E_CORRUPT}, /* 4 bytes are no numbers of 8 */
-      {{2, 2, 8, 255, 7, 8, 255, 0}, 8, GLYD_OK}, /* m = P: 255 is itself */
-      {{2, 1, 8, 6, 7, 0, 0, 0}, 8, GLYD_E_CORRUPT},
-      {{1, 1, 16, 255, 7, 0, 255}, 7, GLYD_OK},
+      {{2, 1, 1, 8, 255, 7, 4, 1, 4, 0}, 10, GLYD_OK},              /* 255 + 1 and 7 */
+      {{2, 1, 1, 8, 255, 7, 4, 0xFF, 4, 0xFF}, 10, GLYD_E_CORRUPT}, /* 255 + 65535 */
+      {{2, 1, 1, 8, 255, 7, 0, 4, 0}, 9, GLYD_E_CORRUPT},           /* no low byte */
+      {{2, 1, 1, 8, 6, 7, 4, 1, 4, 0}, 10, GLYD_E_CORRUPT},         /* an escape that nothing asks for */
+      {{2, 1, 1, 8, 6, 7, 0, 0}, 8, GLYD_OK},
+      {{2, 1, 0, 8, 6, 7, 0, 0}, 8, GLYD_E_CORRUPT}, /* m */
+      {{2, 1, 3, 8, 6, 7, 0, 0}, 8, GLYD_E_CORRUPT},
+      {{2, 1, 0x41, 8, 6, 7, 0, 0}, 8, GLYD_E_CORRUPT},
+      {{3, 1, 1, 8, 6, 7, 0, 0}, 8, GLYD_E_CORRUPT}, /* P */
+      {{0, 1, 1, 8, 6, 7, 0, 0}, 8, GLYD_E_CORRUPT},
+      {{8, 1, 1, 8, 6, 7, 0, 0}, 8, GLYD_E_CORRUPT}, /* 4 bytes are no numbers of 8 */
+      {{2, 1, 2, 8, 255, 7, 8, 255, 0}, 9, GLYD_OK}, /* m = P: 255 is itself */
+      {{2, 1, 1, 8, 6, 7, 0, 0, 0}, 9, GLYD_E_CORRUPT},
+      {{1, 1, 1, 16, 255, 7, 0, 255}, 8, GLYD_OK},
+      {{2, 0, 1, 8, 6, 7, 0, 0}, 8, GLYD_E_CORRUPT}, /* groups */
+      {{2, 5, 1, 2, 3, 4, 1, 8, 6, 7, 0, 0}, 12, GLYD_E_CORRUPT},
+      {{1, 2, 9, 1, 16, 255, 7, 0, 255}, 9, GLYD_E_CORRUPT},
+      {{2, 2, 9, 1, 4, 6, 0, 0, 1, 4, 7, 0, 0}, 13, GLYD_OK}, /* one in each */
+      {{2, 2, 127, 1, 4, 6, 0, 0, 1, 4, 7, 0, 0}, 13, GLYD_OK},
+      {{2, 2, 128, 1, 8, 6, 7, 0, 0}, 9, GLYD_OK}, /* both in the first */
+      {{2, 4, 1, 2, 3, 1, 4, 6, 0, 0, 1, 4, 7, 0, 0}, 15, GLYD_OK},
+      {{2, 2, 0, 1, 8, 6, 7, 0, 0}, 9, GLYD_E_CORRUPT}, /* bounds */
+      {{2, 3, 9, 9, 1, 4, 6, 0, 0, 1, 4, 7, 0, 0}, 14, GLYD_E_CORRUPT},
+      {{2, 3, 9, 8, 1, 4, 6, 0, 0, 1, 4, 7, 0, 0}, 14, GLYD_E_CORRUPT},
+      {{2, 4, 1, 2}, 4, GLYD_E_CORRUPT},
+      {{2, 2, 9, 1, 4, 6, 0, 0}, 8, GLYD_E_CORRUPT}, /* one group is missing */
+      {{4, 2, 9, 1, 4, 6, 0, 0, 0, 0}, 10, GLYD_OK},
+      {{2, 1, 0x81, 4, 2, 4, 6, 0, 0}, 9, GLYD_OK},            /* 0 and 7 */
+      {{2, 1, 0x81, 4, 0}, 5, GLYD_OK},                        /* zeros alone */
+      {{2, 1, 0x81, 4, 4, 4, 6, 0, 0}, 9, GLYD_E_CORRUPT},     /* a bit for a third number */
+      {{2, 1, 0x81, 8, 2, 0, 4, 6, 0, 0}, 10, GLYD_E_CORRUPT}, /* two bytes of bits */
+      {{2, 1, 0x80, 4, 2, 4, 6, 0, 0}, 9, GLYD_E_CORRUPT},     /* m */
+      {{2, 1, 0x82, 4, 2, 4, 255, 4, 255}, 9, GLYD_E_CORRUPT}, /* 65535 + 1 */
+      {{2, 1, 0x82, 4, 2, 4, 254, 4, 255}, 9, GLYD_OK},
+      {{2, 1, 0x81, 4, 2, 8, 6, 7, 0, 0}, 10, GLYD_E_CORRUPT}, /* one number too many */
+      {{1, 1, 0x81, 4, 15, 16, 1, 2, 3, 255}, 10, GLYD_E_CORRUPT},
+      {{1, 1, 0x81, 4, 15, 16, 1, 2, 3, 254}, 10, GLYD_OK},
+      {{2}, 1, GLYD_E_CORRUPT},
+      {{2, 1}, 2, GLYD_E_CORRUPT},
   };
   for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
     guarded in = guarded_new(bodies[i].n, 0), out = guarded_new(4, 0);
@@ -478,7 +504,7 @@ static void test_wrong_places(void) {
   glyd_base *base;
   CHECK(glyd_base_create(&base, bytes, sizeof bytes, 0, NULL) == GLYD_OK);
   for (uint8_t place = 0; place < 10; place++) {
-    const uint8_t payload[] = {GLYD_PIECE_DIFFERENCE, 4, 8, place, 2, 1, 8, 2, 2, 0, 0};
+    const uint8_t payload[] = {GLYD_PIECE_DIFFERENCE, 4, 9, place, 2, 1, 1, 8, 2, 2, 0, 0};
     uint8_t out[4];
     const glyd_status status =
         glyd_segment_weights_decode(variants[0], workspace, base, out, 4, payload, sizeof payload, NULL);

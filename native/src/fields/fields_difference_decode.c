@@ -5,12 +5,22 @@
 
 #include "common/mem.h"
 #include "fields/fields_common.h"
+#include "fields/fields_groups_decode.h"
 #include "huffman/huffman_decode.h"
 
+/* Kinds of planes: with all numbers of a group 0 … P - 1, of escapes P … 2 P - 1, the bits of a group 2 P. */
+#define KINDS_MAX (GLYD_FIELDS_GROUPS_MAX * 9)
+_Static_assert(KINDS_MAX >= 2 * 8 + 1, "numbers of 8 bytes have no groups");
+
 typedef struct difference_decoder {
-  glyd_huffman_table dense[8], escape[8];
+  glyd_huffman_table table[KINDS_MAX];
   uint8_t plane[GLYD_FIELDS_DIFFERENCE_BLOCK];
   uint8_t escapes[GLYD_FIELDS_DIFFERENCE_BLOCK];
+  uint8_t bitmap[GLYD_FIELDS_DIFFERENCE_BLOCK / 8];
+  uint8_t not_zero[GLYD_FIELDS_DIFFERENCE_BLOCK + GLYD_FIELDS_GROUPS_SLACK];
+  uint8_t grouped[GLYD_FIELDS_DIFFERENCE_BLOCK + GLYD_FIELDS_GROUPS_SLACK];
+  uint8_t group[GLYD_FIELDS_DIFFERENCE_BLOCK / 2];
+  glyd_fields_ranks ranks;
 } difference_decoder;
 
 size_t glyd_fields_difference_decode_workspace(void) { return sizeof(difference_decoder); }
@@ -98,14 +108,12 @@ static void add_older(uint8_t *p, const uint8_t *older, size_t len, size_t perio
   }
 }
 
-static glyd_status decode_block(unsigned cpu, difference_decoder *d, uint8_t *out, size_t n, size_t p,
-                                glyd_plane_input *in) {
+/* n numbers from their planes. */
+static glyd_status get_numbers(unsigned cpu, difference_decoder *d, glyd_huffman_table *tables, uint8_t *out, size_t n,
+                               size_t p, size_t m, glyd_plane_input *in) {
   const uint8_t *plane[8], *escape[8];
-  if (in->at == in->end) return GLYD_E_CORRUPT;
-  const size_t m = *in->at++;
-  if (m == 0 || m > p) return GLYD_E_CORRUPT;
   for (size_t j = 0; j < m; j++) {
-    const glyd_status status = get_plane(cpu, &d->dense[j], in, d->plane + j * n, n, &plane[j]);
+    const glyd_status status = get_plane(cpu, &tables[j], in, d->plane + j * n, n, &plane[j]);
     if (status != GLYD_OK) return status;
   }
   join_planes(out, plane, n, p, m);
@@ -115,10 +123,61 @@ static glyd_status decode_block(unsigned cpu, difference_decoder *d, uint8_t *ou
   size_t e = 0;
   for (size_t i = 0; i < n; i++) e += top[i] == 255;
   for (size_t j = 0; j < k; j++) {
-    const glyd_status status = get_plane(cpu, &d->escape[j], in, d->escapes + j * e, e, &escape[j]);
+    const glyd_status status = get_plane(cpu, &tables[p + j], in, d->escapes + j * e, e, &escape[j]);
     if (status != GLYD_OK) return status;
   }
   return add_escapes(out, top, escape, n, p, k);
+}
+
+static glyd_status get_group(unsigned cpu, difference_decoder *d, glyd_huffman_table *tables, uint8_t *out, size_t n,
+                             size_t p, glyd_plane_input *in) {
+  if (in->at == in->end) return GLYD_E_CORRUPT;
+  const unsigned head = *in->at++;
+  const size_t m = head & ~GLYD_FIELDS_SPARSE;
+  if (m == 0 || m > p) return GLYD_E_CORRUPT;
+  if (!(head & GLYD_FIELDS_SPARSE)) return get_numbers(cpu, d, tables, out, n, p, m, in);
+  const uint8_t *bitmap;
+  const size_t size = (n + 7) / 8;
+  glyd_status status = get_plane(cpu, &tables[2 * p], in, d->bitmap, size, &bitmap);
+  if (status != GLYD_OK) return status;
+  if (n % 8 != 0 && bitmap[size - 1] >> n % 8 != 0) return GLYD_E_CORRUPT;
+  size_t k = 0;
+  for (size_t i = 0; i < size; i++) k += (size_t)__builtin_popcount(bitmap[i]);
+  if (k > 0) status = get_numbers(cpu, d, tables, d->not_zero, k, p, m, in);
+  if (status != GLYD_OK) return status;
+  return glyd_fields_spread(cpu, &d->ranks, out, d->not_zero, bitmap, n, k, p) ? GLYD_OK : GLYD_E_CORRUPT;
+}
+
+static glyd_status decode_block(unsigned cpu, difference_decoder *d, const glyd_fields_groups *groups, uint8_t *out,
+                                const uint8_t *older, size_t n, size_t p, glyd_plane_input *in) {
+  if (groups->n == 1) {
+    const glyd_status status = get_group(cpu, d, d->table, out, n, p, in);
+    if (status == GLYD_OK) add_older(out, older, n * p, p);
+    return status;
+  }
+  uint32_t start[GLYD_FIELDS_GROUPS_MAX + 1];
+  glyd_fields_groups_find(cpu, groups, older, n, p, d->group, start);
+  for (unsigned g = 0; g < groups->n; g++) {
+    if (start[g + 1] == start[g]) continue;
+    const glyd_status status =
+        get_group(cpu, d, d->table + g * (2 * p + 1), d->grouped + start[g] * p, start[g + 1] - start[g], p, in);
+    if (status != GLYD_OK) return status;
+  }
+  glyd_fields_groups_merge(cpu, &d->ranks, out, older, d->grouped, d->group, start, n, p);
+  return GLYD_OK;
+}
+
+/* Read how many groups there are, and their bounds. */
+static glyd_status get_groups(glyd_fields_groups *groups, size_t p, glyd_plane_input *in) {
+  if (in->at == in->end) return GLYD_E_CORRUPT;
+  const unsigned n = *in->at++;
+  if (n == 0 || n > (glyd_fields_may_group(p) ? GLYD_FIELDS_GROUPS_MAX : 1)) return GLYD_E_CORRUPT;
+  if ((size_t)(in->end - in->at) < n - 1) return GLYD_E_CORRUPT;
+  for (unsigned g = 0; g + 1 < n; g++)
+    if (in->at[g] <= (g > 0 ? in->at[g - 1] : 0)) return GLYD_E_CORRUPT;
+  glyd_fields_groups_set(groups, n, in->at);
+  in->at += n - 1;
+  return GLYD_OK;
 }
 
 glyd_status glyd_fields_difference_decode(unsigned cpu, void *workspace, uint8_t *out, size_t len, const uint8_t *older,
@@ -129,12 +188,15 @@ glyd_status glyd_fields_difference_decode(unsigned cpu, void *workspace, uint8_t
   if (in_len == 0) return GLYD_E_CORRUPT;
   const size_t p = *input.at++;
   if ((p != 1 && p != 2 && p != 4 && p != 8) || len % p != 0) return GLYD_E_CORRUPT;
-  for (size_t j = 0; j < 8; j++) d->dense[j].bits = d->escape[j].bits = 0;
+  glyd_fields_groups groups;
+  const glyd_status found = get_groups(&groups, p, &input);
+  if (found != GLYD_OK) return found;
+  for (size_t j = 0; j < groups.n * (2 * p + 1); j++) d->table[j].bits = 0;
+  d->ranks.made = 0;
   for (size_t at = 0; at < len;) {
     const size_t size = len - at < GLYD_FIELDS_DIFFERENCE_BLOCK ? len - at : GLYD_FIELDS_DIFFERENCE_BLOCK;
-    const glyd_status status = decode_block(cpu, d, out + at, size / p, p, &input);
+    const glyd_status status = decode_block(cpu, d, &groups, out + at, older + at, size / p, p, &input);
     if (status != GLYD_OK) return status;
-    add_older(out + at, older + at, size, p);
     at += size;
     if (pass != NULL) glyd_checksum_pass_advance(pass, pass_at + at);
   }

@@ -73,11 +73,33 @@ def test_what_no_encoder_writes(seed):
     assert glyd.decompress(frame, base=base) == content
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", range(150))
+def test_differences_that_no_encoder_writes(seed):
+    """Small ones; every tenth so large that loops take many numbers at once, some of them with several blocks."""
+    most = 400_000 if seed % 50 == 49 else 60_000 if seed % 10 == 9 else 4096
+    frame, base, content = generator.valid_difference_frame(random.Random(seed), most)
+    assert reference.decode(frame, base) == content
+    assert glyd.decompress(frame, base=base) == content
+
+
+@pytest.mark.parametrize("kind", ["bf16", "fp16", "fp32"])
+@pytest.mark.parametrize("share", [0.02, 0.3, 1])
+def test_differences_that_the_library_writes(kind, share):
+    """Numbers trained further: few, some and all of them changed, in groups of what they were."""
+    base, content = generator.trained(random.Random(f"{kind} {share}"), kind, 9000, share)
+    frame = glyd.compress(content, base=base)
+    assert {segment.kind for segment in glyd.iter_segments(frame)} == {"weights"}
+    assert len(frame) < len(glyd.compress(content)) * 0.95
+    assert reference.decode(frame, base) == content
+    assert glyd.decompress(frame, base=base) == content
+
+
+@pytest.mark.parametrize("seed", range(160))
 def test_what_is_broken(seed):
     """Bytes changed, without a check to see it: both read the same or refuse."""
     rng = random.Random(seed)
-    frame, base, _ = generator.valid_frame(rng, check_kind=0)
+    make = generator.valid_frame if seed < 120 else generator.valid_difference_frame
+    frame, base, _ = make(rng, check_kind=0)
     first = glyd.get_frame_info(frame).header_nbytes
     for _ in range(20):
         broken = bytearray(frame)
