@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: BUSL-1.1
 """Stores in a bucket, against a simulated service that fails, breaks off and answers half."""
 
+import os
 import random
+import sys
 import threading
 
 import pytest
@@ -15,8 +17,15 @@ from botocore.config import Config  # noqa: E402
 from botocore.exceptions import ConnectionClosedError  # noqa: E402
 
 import glyd_store._s3_calls as calls  # noqa: E402
-from glyd_store import IndexDamagedError, LockedError, ObjectNotFoundError, Store, StoreError  # noqa: E402
+from glyd_store import IndexDamagedError, LockedError, ObjectNotFoundError, Store, StoreError, _packing, _put  # noqa: E402  # noqa: E402
 from glyd_store._s3 import S3Backend, split_url  # noqa: E402
+
+sys.path.insert(0, os.path.dirname(__file__))
+from race_steps import fill as fill_for_races  # noqa: E402
+from race_steps import run_once  # noqa: E402
+from racing import Racer  # noqa: E402
+
+N_RACES = int(os.environ.get("GLYD_STORE_RACES", "10"))
 
 
 def noise(n, seed):
@@ -310,6 +319,69 @@ def test_large_streams_go_up_in_parts(service, tmp_path, monkeypatch):
     head = new_client().list_objects_v2(Bucket="bucket", Prefix="some/prefix/streams/")["Contents"][0]
     assert "-" in head["ETag"]  # of an upload in parts
     assert store.check(read_data=1).ok
+
+
+class RaceClients:
+    """Clients of one bucket: the requests of all of them are counted by a racer."""
+
+    def __init__(self, racer):
+        self.racer = racer
+
+    def __call__(self):
+        client = new_client()
+        make = client._make_api_call
+
+        def call(name, params):
+            self.racer.tick()
+            return make(name, params)
+
+        client._make_api_call = call
+        return client
+
+
+@pytest.mark.parametrize("verb", ["get", "held", "restore", "check_decode"])
+def test_readers_see_whole_states(verb, service, tmp_path, monkeypatch):
+    """As test_races has it for folders: before any request of a reader another machine may do anything."""
+    monkeypatch.setattr(_put, "SMALL_NBYTES", 2000)
+    monkeypatch.setattr(_packing, "N_WAITING", 6)
+    monkeypatch.setattr("glyd_store._s3._READ_AHEAD_NBYTES", 4096)  # several requests for a file
+    racer = Racer()
+    racer.wrap_index(monkeypatch)
+    clients = RaceClients(racer)
+    with open_store(tmp_path / "fill", clients(), level="turbo", threads=1) as store:
+        fill_for_races(store)
+    plain = new_client()
+    keys = [found["Key"] for found in plain.list_objects_v2(Bucket="bucket")["Contents"]]
+    bodies = {key: plain.get_object(Bucket="bucket", Key=key)["Body"].read() for key in keys}
+    n_done = 0
+
+    def run(step, at, **how):
+        nonlocal n_done
+        n_done += 1
+        for found in plain.list_objects_v2(Bucket="bucket").get("Contents", []):
+            plain.delete_object(Bucket="bucket", Key=found["Key"])
+        for key, body in bodies.items():
+            plain.put_object(Bucket="bucket", Key=key, Body=body)
+        (tmp_path / f"out{n_done}").mkdir()
+        turn = iter(range(9))
+
+        def backend():
+            cache = tmp_path / f"cache{n_done}-{next(turn)}"
+            return S3Backend("s3://bucket/some/prefix", cache, clients())
+
+        return run_once(racer, verb, step, at, tmp_path / f"out{n_done}", backend, **how)
+
+    rng = random.Random(verb)
+    n_ops = {is_warm: run("put_small", (), is_warm=is_warm, keep_writer=False) for is_warm in (False, True)}
+    for step in ("put_packed", "delete_all_versions", "rebase", "storm", "recode"):
+        for _ in range(max(N_RACES // 10, 1)):
+            is_warm = rng.random() < 0.5
+            at = rng.randrange(n_ops[is_warm])
+            try:
+                run(step, (at,), is_warm=is_warm, keep_writer=True)
+            except BaseException:
+                print(f"{step} before {at} of {n_ops[is_warm]}, warm: {is_warm}")
+                raise
 
 
 def test_urls():

@@ -9,11 +9,11 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from glyd_store._contents import content_by_number, hash_file, read_content
+from glyd_store._contents import find_content, hash_file, read_again, read_content
 from glyd_store._entry import entry_key, entry_seq, stream_key
-from glyd_store._errors import IndexDamagedError, IntegrityError, LockedError, ReadOnlyError, StoreError
-from glyd_store._index import decode_name
-from glyd_store._journal import STORE_KEY, build_index
+from glyd_store._errors import BusyError, IndexDamagedError, IntegrityError, LockedError, ReadOnlyError, StoreError
+from glyd_store._index import Index, decode_name
+from glyd_store._journal import STORE_KEY, build_index, catch_up, journal_end
 from glyd_store._parity import parity_key, parity_problem
 
 if TYPE_CHECKING:
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from glyd_store._core import Core
-    from glyd_store._index import Index
 
-_ATTEMPTS = 4
+_ATTEMPTS = 10
+_WITHOUT_LOCK = 3
+"""Attempts after which a check takes the lock, if it can, to see the index and the journal of one moment."""
 
 REBUILD = "run 'rebuild' to make the index again from the journal"
 REPUT = "put these objects again, or run 'repair --from' with files that have their content"
@@ -102,7 +103,6 @@ class Checker:
         self.report = CheckReport()
         self._bad: dict[str, str] = {}  # files that were found damaged
         self._parity: set[str] = set()
-        self._about: list[set[object]] = []  # what each problem is about: files, or rows of the index
 
     def run(self, read_data: float = 0.0, *, decode: bool = False, resume: bool = False) -> CheckReport:
         """Check; see `glyd_store.Store.check`."""
@@ -111,26 +111,11 @@ class Checker:
         if store is None:
             raise StoreError(f"{core.backend.url} is no store")
         with ExitStack() as stack:
-            before: set[object] = set()
-            for attempt in range(_ATTEMPTS):
-                if attempt == _ATTEMPTS - 1 and not (core.read_only or core.backend.read_only) and not core.is_writing:
-                    with suppress(LockedError, ReadOnlyError):
-                        stack.enter_context(core.backend.lock(core.lock_timeout_s))
-                seq = self._seq()
-                truth, damaged = build_index(core.backend, "", store)  # in a temporary file that SQLite takes care of
-                stack.callback(truth.close)
-                index, best = self._check_once(truth, damaged)
-                # what a writer does meanwhile looks like damage: then look again, at last with its lock
-                if self.report.ok or seq == self._seq() == truth.seq:
-                    break
-                # and where the lock is not to be had, what is damaged stays so: other files had only just been changed
-                if attempt < _ATTEMPTS - 1:
-                    before = set().union(*self._about)
-                    self.report, self._bad, self._about = CheckReport(), {}, []
-                else:
-                    kept = [p for p, about in zip(self.report.problems, self._about, strict=True) if about & before]
-                    self._bad = {p.key: p.what for p in kept if p.key in self._bad}
-                    self.report.problems[:] = kept
+            index, truth, damaged = self._two_of_one_moment(store, stack)
+            best = index or truth
+            self._check_once(index, truth, damaged)
+            if index is not None:
+                index.end_snapshot()
             if read_data > 0 or decode:
                 self._read_streams(best, 1.0 if decode else read_data, resume=resume)
             if decode:
@@ -139,19 +124,38 @@ class Checker:
             self._keep_notes(index, is_whole=read_data >= 1 or decode)
         return self.report
 
-    def _seq(self) -> int | None:
-        try:
-            return self._core.index.seq
-        except IndexDamagedError:
-            return None
+    def _two_of_one_moment(self, store: str, stack: ExitStack) -> tuple[Index | None, Index, list[IntegrityError]]:
+        """Return the index, one made from the journal up to the same entry, and what of that cannot be read.
 
-    def _check_once(self, truth: Index, damaged: list[IntegrityError]) -> tuple[Index | None, Index]:
-        """Look at everything but the bytes of streams; return the index and, if it is damaged, what stands for it."""
-        index: Index | None = None
-        try:
-            index = self._core.index
-        except IndexDamagedError as error:
-            self._add(error.key or "index", str(error), (), "", noted=False)
+        A writer may go on meanwhile. Without an index, as it is damaged, the journal has to do.
+        """
+        core = self._core
+        for attempt in range(_ATTEMPTS):
+            if attempt == _WITHOUT_LOCK and not (core.read_only or core.backend.read_only or core.is_writing):
+                with suppress(LockedError, ReadOnlyError):
+                    stack.enter_context(core.backend.lock(core.lock_timeout_s))
+            try:  # in a temporary file that SQLite takes care of
+                truth, damaged = build_index(core.backend, "", store, attempts=2)
+            except BusyError:
+                continue
+            stack.callback(truth.close)
+            try:
+                index = _snapshot(core)
+            except IndexDamagedError as error:
+                self._add(error.key or "index", str(error), (), "", noted=False)
+                return None, truth, damaged
+            if not core.is_writing:
+                stack.callback(index.close)
+            if index.seq < truth.seq:
+                continue  # opened between the commit of an entry and its way into the index
+            end = min(index.seq, journal_end(core.backend))
+            with suppress(FileNotFoundError):  # dropped since: only all that is left tells what it said
+                more = catch_up(core.backend, truth, store, truth.seq, end)[1]
+                return index, truth, list({error.key: error for error in (*damaged, *more)}.values())
+        raise BusyError(f"{core.backend.url} changes faster than it can be read")
+
+    def _check_once(self, index: Index | None, truth: Index, damaged: list[IntegrityError]) -> None:
+        """Look at everything but the bytes of streams."""
         best = index or truth
         self._check_store_file()
         for unread in damaged:
@@ -159,7 +163,6 @@ class Checker:
         if index is not None:
             self._check_index(index, truth, {entry_seq(e.key or "") for e in damaged})
         self._check_streams(best, [e.key for e in damaged])
-        return index, best
 
     def _add(
         self,
@@ -169,12 +172,10 @@ class Checker:
         advice: str,
         *,
         noted: bool = True,
-        about: set[object] | None = None,
     ) -> None:
         if key.startswith("streams/") and advice == REPUT and parity_key(bytes.fromhex(key[11:75])) in self._parity:
             advice = f"run 'repair', which has parity for it; or {REPUT}"
         self.report.problems.append(Problem(key, what, tuple(objects), advice))
-        self._about.append(about or {key})
         if noted:
             self._bad[key] = what
 
@@ -203,25 +204,22 @@ class Checker:
         here = {seq for (seq,) in index.rows("SELECT seq FROM entry")}
         there = {seq for (seq,) in truth.rows("SELECT seq FROM entry")}
         for seq in sorted(here - there - damaged):
-            if self._core.index.row("SELECT 1 FROM entry WHERE seq = ?", seq) is None:
-                continue  # dropped since
             error = IntegrityError(f"{entry_key(seq)} is missing", key=entry_key(seq))
             damaged.add(seq)
             self._entry_problem(index, error)
         what = index.value("PRAGMA integrity_check(1)")
         if what != "ok":
-            self._add(str(index.path), f"the index is damaged: {what}", (), REBUILD, noted=False)
+            self._add(index.path or "index", f"the index is damaged: {what}", (), REBUILD, noted=False)
             return
-        skipped = damaged | {seq for seq in there if seq > index.seq} | (there - here)
-        late = {seq for seq in there - here if seq <= index.seq}
+        late = there - here
+        skipped = damaged | late
         mine, theirs = _state(index, skipped), _state(truth, skipped)
         wrong = sorted(set(mine.items()) ^ set(theirs.items()), key=repr)
         if wrong or late:
             objects = {key[1]: decode_name(row[0]) for key, row in wrong if key[0] == "object"}
             example = f", for instance {wrong[0][0]}" if wrong else ""
             text = f"the index differs from the journal in {len(wrong) + len(late)} places{example}"
-            about: set[object] = {*(key for key, _ in wrong), *late}
-            self._add(str(index.path), text, sorted(objects.items()), REBUILD, noted=False, about=about)
+            self._add(index.path or "index", text, sorted(objects.items()), REBUILD, noted=False)
 
     def _dependents(self, index: Index, condition: str, *values: Any) -> list[tuple[int, str]]:
         """Return the objects whose content, or a base of it, fulfils a condition."""
@@ -251,6 +249,8 @@ class Checker:
             known.add(key)
             self.report.n_streams += 1
             found = there.get(key)
+            if found != nbytes:
+                found = self._size(key)  # put since
             if found == nbytes:
                 continue
             if self._fresh(index).row("SELECT 1 FROM stream WHERE id = ?", stream) is None:
@@ -259,11 +259,21 @@ class Checker:
             self._add(key, what, self._dependents(index, "c.stream = ?", stream), REPUT)
         self.report.n_entries = index.value("SELECT count(*) FROM entry")
         orphans = {key: n for key, n in there.items() if key not in known}
+        if orphans:
+            stated = self._fresh(index).rows("SELECT id FROM stream")
+            for (stream,) in stated:
+                orphans.pop(stream_key(stream), None)  # put since
         self.report.orphan_nbytes = sum(orphans.values())
         if orphans and damaged:
             for key in sorted(orphans):
                 what = f"{key} is stated by no entry that can be read; {damaged[0]} may have stated it"
                 self._add(key, what, (), "it holds a whole frame: decompress it by hand if its object is missed")
+
+    def _size(self, key: str) -> int | None:
+        try:
+            return self._core.backend.size(key)
+        except FileNotFoundError:
+            return None
 
     def _read_streams(self, index: Index, share: float, *, resume: bool) -> None:
         core = self._core
@@ -284,14 +294,19 @@ class Checker:
             self._check_parity(stream)
             if found == stream:
                 if run is not None:
-                    with index.transaction():
-                        index.db.execute("INSERT OR REPLACE INTO verified VALUES(?, ?)", (stream, run))
+                    self._note(index, "INSERT OR REPLACE INTO verified VALUES(?, ?)", stream, run)
             elif found is not None or self._fresh(index).row("SELECT 1 FROM stream WHERE id = ?", stream):
                 what = f"{key} is damaged: its SHA-256 is {found.hex()[:16] + '…' if found else 'unreadable'}"
                 self._add(key, what, self._dependents(index, "c.stream = ?", stream), REPUT)
         if run is not None:
-            with index.transaction():
-                index.db.execute("DELETE FROM meta WHERE key = 'check_run'")
+            self._note(index, "DELETE FROM meta WHERE key = 'check_run'")
+
+    def _note(self, index: Index, sql: str, *values: object) -> bool:
+        """Keep something for later checks; say whether it was: a writer may be busy with the index for long."""
+        with suppress(LockedError), index.transaction():
+            index.db.execute(sql, values)
+            return True
+        return False
 
     def _check_parity(self, stream: bytes) -> None:
         key = parity_key(stream)
@@ -313,29 +328,32 @@ class Checker:
         run = index.meta("check_run") if resume else None
         if run is None:
             run = core.clock()
-            with index.transaction():
-                index.db.execute("INSERT OR REPLACE INTO meta VALUES('check_run', ?)", (run,))
+            if not self._note(index, "INSERT OR REPLACE INTO meta VALUES('check_run', ?)", run):
+                return None
         return int(run)
 
     def _fresh(self, index: Index) -> Index:
-        """Return the index as it is now, or the one given where it is damaged."""
+        """Return the index with all that is in the journal now, or the one given where it is damaged."""
         try:
-            return self._core.index
+            return self._core.refresh()
         except IndexDamagedError:
             return index
 
     def _decode(self, index: Index) -> None:
         core = self._core
         core.bases.clear()  # what counts is what the files give
-        for number, size in index.pages("SELECT id, size FROM content WHERE id > ? ORDER BY id"):
-            row = content_by_number(core, number)
-            if row.key in self._bad or row.kind == "missing":
-                continue
+        for number, sha256, size in index.pages("SELECT id, sha256, size FROM content WHERE id > ? ORDER BY id"):
+
+            def read(sha256: bytes = sha256) -> None:
+                row = find_content(core, sha256)
+                if row is not None and row.key not in self._bad and row.kind != "missing":  # else known, or removed
+                    read_content(core, row, None, thorough=True)
+
             try:
-                read_content(core, row, None, thorough=True)
+                read_again(core, read)
             except IntegrityError as error:
-                if (error.key or row.key) not in self._bad:
-                    self._add(row.key, str(error), self._dependents(index, "c.id = ?", number), REPUT)
+                if error.key not in self._bad:
+                    self._add(str(error.key), str(error), self._dependents(index, "c.id = ?", number), REPUT)
             self._progress("decode", size)
 
     def _keep_notes(self, index: Index | None, *, is_whole: bool) -> None:
@@ -343,11 +361,24 @@ class Checker:
         core = self._core
         if index is None or index.path is None or core.read_only or core.backend.read_only:
             return
-        with index.transaction():
+        with suppress(LockedError), index.transaction():
             if is_whole:
                 index.db.execute("DELETE FROM damage")
             for key, what in self._bad.items():
                 index.db.execute("INSERT OR REPLACE INTO damage VALUES(?, ?)", (key, what))
+
+
+def _snapshot(core: Core) -> Index:
+    """Return an index of one moment that has all of the journal: a writer's own, else one to be closed."""
+    if core.is_writing:
+        return core.index
+    index = core.refresh()
+    if index.path is None:
+        return index.to_memory()
+    own = Index.open(index.path, writable=not (core.read_only or core.backend.read_only))
+    if own.path is not None:
+        own.snapshot()
+    return own
 
 
 def _state(index: Index, skipped: set[int | None]) -> dict[tuple[str, Any], tuple[Any, ...]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import glyd
 from glyd_store._cache import BASE_IN_MEMORY_NBYTES, IN_MEMORY_NBYTES
 from glyd_store._entry import Content, Place, entry_key, stream_key
-from glyd_store._errors import IntegrityError
+from glyd_store._errors import IntegrityError, ObjectNotFoundError
 from glyd_store._frames import copy_content, verify
 from glyd_store._hashing import Hasher, file_pieces
 from glyd_store._journal import read_entry
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from glyd_store._core import Core
 
     T = TypeVar("T")
+
+_ATTEMPTS = 10
 
 DECODES_MAX = 5
 """Frames that are decoded for one content, at most."""
@@ -99,6 +101,30 @@ def chain_of(core: Core, row: Row) -> list[Row]:
     return chain
 
 
+def read_again(core: Core, read: Callable[[], T], may: Callable[[], bool] = lambda: True) -> T:
+    """Return what a function reads; call it again as often as a writer has moved meanwhile what it reads.
+
+    Parameters
+    ----------
+    core
+        The store.
+    read
+        Looks up in the index what it reads.
+    may
+        Whether it may be called again.
+    """
+    for _ in range(_ATTEMPTS):
+        seq = core.index.seq
+        try:
+            return read()
+        except ObjectNotFoundError:
+            raise
+        except (glyd.GlydError, FileNotFoundError):
+            if core.refresh().seq == seq or not may():
+                raise
+    return read()
+
+
 ADVICE = "run 'check' to see what else is concerned; 'repair' may bring it back"
 
 
@@ -124,24 +150,41 @@ def own_file(core: Core, row: Row) -> BinaryIO:
 def open_content(core: Core, row: Row, threads: int = 0) -> BinaryIO:
     """Return a content as a file that can seek; ranges are checked by the checks of their segments.
 
-    Of its bases only what a range goes back to is decoded.
+    Of its bases only what a range goes back to is decoded. Where its bytes are moved meanwhile they are
+    read at their new place.
     """
     with ExitStack() as stack:
         raw = _open_raw(core, row, stack, threads)
         return ContentFile(raw, stack.pop_all())
 
 
-def _open_raw(core: Core, row: Row, stack: ExitStack, threads: int) -> io.RawIOBase:
-    def opened(base: glyd.Base | None) -> BinaryIO:
-        file = stack.enter_context(own_file(core, row))
-        return cast("BinaryIO", stack.enter_context(glyd.open(file, base=base, threads=threads)))
-
-    chain = chain_of(core, row)
+def _open_raw(core: Core, row: Row, stack: ExitStack, threads: int) -> Range:
     start = row.offset if row.kind == "member" else 0
-    if len(chain) == 1:
-        return Range(opened(None), start, row.size)
-    base = _layers(core, chain[1:], stack)
-    return Range(opened(base), start, row.size, lambda: opened(_decode_chain(core, chain[1:], stack, threads)))
+    base = _layers(core, chain_of(core, row)[1:], stack)
+    wild = False  # orders of reads that need all of the base
+
+    def another(error: Exception) -> tuple[BinaryIO, int]:
+        nonlocal wild
+        if isinstance(error, glyd.LimitError):
+            if wild or row.base is None:
+                raise error
+            wild = True
+        return read_again(core, opened)
+
+    def opened() -> tuple[BinaryIO, int]:
+        now = find_content(core, row.sha256)
+        if now is None or now.kind == "missing":
+            raise ObjectNotFoundError(f"content {row.sha256.hex()[:16]}… was removed while it was read")
+        below = chain_of(core, now)[1:]
+        base = _decode_chain(core, below, stack, threads) if wild and below else _layers(core, below, stack)
+        return _open_frame(core, now, base, stack, threads), now.offset if now.kind == "member" else 0
+
+    return Range(_open_frame(core, row, base, stack, threads), start, row.size, another)
+
+
+def _open_frame(core: Core, row: Row, base: glyd.Base | None, stack: ExitStack, threads: int) -> BinaryIO:
+    file = stack.enter_context(own_file(core, row))
+    return cast("BinaryIO", stack.enter_context(glyd.open(file, base=base, threads=threads)))
 
 
 def open_as_base(core: Core, row: Row, stack: ExitStack, threads: int = 0) -> glyd.Base:
@@ -309,7 +352,15 @@ def _blaming(core: Core, row: Row) -> Iterator[None]:
     """Turn what says that a content cannot be read into an error that names the file."""
     try:
         yield
-    except (glyd.FormatError, glyd.WrongBaseError, glyd.LimitError, glyd.BufferTooSmallError) as error:
+    except ObjectNotFoundError:
+        raise
+    except (
+        glyd.FormatError,
+        glyd.WrongBaseError,
+        glyd.LimitError,
+        glyd.BufferTooSmallError,
+        FileNotFoundError,
+    ) as error:
         raise _blame(core, row, str(error)) from error
     except IntegrityError as error:
         if error.advice:

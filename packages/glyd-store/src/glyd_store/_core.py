@@ -17,7 +17,9 @@ from glyd_store._entry import FORMAT, Entry, encode_entry, entry_key, stream_key
 from glyd_store._errors import IndexDamagedError, IntegrityError, LockedError, ReadOnlyError, StoreError
 from glyd_store._frames import write_all
 from glyd_store._index import Index
-from glyd_store._journal import APPLY_AT_ONCE, STORE_KEY, build_index, journal_end, read_entry, read_store_id
+from glyd_store._index_file import remove_index, same_file, stat_index
+from glyd_store._journal import STORE_KEY, build_index, catch_up, journal_end, read_store_id
+from glyd_store._lock import exclusive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -54,7 +56,8 @@ class Core:
         self.notes: list[str] = []
         """What was found out of order and put right on the way."""
         self._index: Index | None = None
-        self._index_file: tuple[int, int] | None = None
+        self._index_path: str | None = None
+        self._index_file: tuple[int, ...] | None = None
         self._depth = 0  # of writing(), which may be nested
         self._last_seq = 0
 
@@ -64,8 +67,8 @@ class Core:
     def index(self) -> Index:
         """The index, opened for reading if need be."""
         with self.mutex:
-            if self._index is not None and self._depth == 0 and self._index_file != self._stat_index():
-                self.close()  # another process has made it again
+            if self._index is not None and self._depth == 0 and self._has_moved():
+                self._index = None  # another process has made it again
             if self._index is None:
                 self._open_for_reading()
             assert self._index is not None  # noqa: S101 - for mypy
@@ -78,42 +81,75 @@ class Core:
                 self._index.close()
                 self._index = None
 
-    def _stat_index(self) -> tuple[int, int] | None:
-        if self._index is None or self._index.path is None:
-            return None
-        try:
-            found = os.stat(self._index.path)
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino
+    def refresh(self) -> Index:
+        """Return an index of all that writers have committed by now, for when something is not where the index said.
+
+        What a writer has committed is in the index a moment later; where it could not write that, or
+        where the index is a copy, it is not.
+        """
+        with self.mutex:
+            if self._depth == 0:
+                self._index = None
+                self._open_for_reading(wait=False)
+            assert self._index is not None  # noqa: S101 - for mypy
+            return self._index
+
+    def _stat_index(self) -> tuple[int, ...] | None:
+        return None if self._index_path is None else stat_index(self._index_path)
+
+    def _has_moved(self) -> bool:
+        """Say whether the file of the index is another one than that which is open; of copies, whether it was written."""
+        assert self._index is not None  # noqa: S101 - for mypy
+        now = self._stat_index()
+        return self._index_file != now if self._index.path is None else not same_file(self._index_file, now)
 
     def store_id(self) -> str | None:
         """Return the id of the store; None: there is no store here."""
         return read_store_id(self.backend)
 
-    def _open_for_reading(self) -> None:
+    def require_store(self) -> str:
+        """Return the id of the store.
+
+        Raises
+        ------
+        StoreError
+            When there is none.
+        """
         store = self.store_id()
         if store is None:
             raise StoreError(f"{self.backend.url} is no store (there is no usable {STORE_KEY} and no journal)")
-        path = self.backend.index_path(store)
+        return store
+
+    def _open_for_reading(self, *, wait: bool = True) -> None:
+        """Open the index; with `wait` a living writer may still have to put into it what it has just committed."""
+        store = self.require_store()
         writable = not (self.read_only or self.backend.read_only)
-        if path is None:
-            self._index = Index.create(None, store)
-            self._catch_up(store)
-            return
-        try:
-            self._index = Index.open(path, writable=writable)
-        except FileNotFoundError:
+        if not self._open_index(store, writable=writable):
             self._open_missing(store, writable=writable)
-        except sqlite3.OperationalError as error:
-            raise OSError(5, f"the index {path} cannot be opened: {error}") from error
-        self._index_file = self._stat_index()
         assert self._index is not None  # noqa: S101 - for mypy
         if self._index.store != store:
+            path = self._index_path
             self.close()
             raise IndexDamagedError(f"the index {path} belongs to another store, not to {store}", key=path)
         if journal_end(self.backend) > self._index.seq:
-            self._catch_up_reader(store, writable=writable)
+            self._catch_up_reader(store, writable=writable, wait=wait)
+
+    def _open_index(self, store: str, *, writable: bool) -> bool:
+        """Open the index where it lies; False: it is not there."""
+        path = self._index_path = self.backend.index_path(store)
+        self._index_file = self._stat_index()  # before it is read: what is written meanwhile shows
+        if path is None:
+            self._index = Index.create(None, store)
+            return True
+        try:
+            self._index = Index.open(path, writable=writable)
+        except FileNotFoundError:
+            return False
+        except sqlite3.OperationalError as error:
+            raise OSError(5, f"the index {path} cannot be opened: {error}") from error
+        if self._index.path is not None:
+            self._index_file = self._stat_index()
+        return True
 
     def _open_missing(self, store: str, *, writable: bool) -> None:
         """Make an index that is not there: a new store has none, and a power cut may take the name of a new file."""
@@ -122,12 +158,13 @@ class Core:
             return
         if writable:
             with contextlib.suppress(LockedError, ReadOnlyError, OSError), self.backend.lock(0):
-                self._replace_index(store)
+                if not self._open_index(store, writable=True):  # nobody has made it since
+                    self._replace_index(store)
                 return
-        self._index = Index.create(None, store)
-        self._catch_up(store)
+        self._index, damaged = build_index(self.backend, None, store)
+        self.note_damage(damaged)
 
-    def _catch_up_reader(self, store: str, *, writable: bool) -> None:
+    def _catch_up_reader(self, store: str, *, writable: bool, wait: bool) -> None:
         """Take in what a writer committed and did not live to put into the index."""
         assert self._index is not None  # noqa: S101 - for mypy
         if self.backend.private_index:
@@ -138,13 +175,13 @@ class Core:
                     self._catch_up(store)
                 return
             except LockedError:
-                return  # its writer lives, and is about to
+                if wait:
+                    return  # its writer lives, and is about to
             except (ReadOnlyError, OSError):
                 pass
         if journal_end(self.backend) > self._index.seq:
-            copy = self._index.to_memory()
-            self._index.close()
-            self._index = copy
+            file = self._stat_index()
+            self._index, self._index_file = self._index.to_memory(), file
             self._catch_up(store)
 
     # ---- the journal
@@ -152,24 +189,9 @@ class Core:
     def _catch_up(self, store: str) -> None:
         """Bring the index up to the journal."""
         assert self._index is not None  # noqa: S101 - for mypy
-        end = journal_end(self.backend)
-        at = self._index.seq
-        self._last_seq = max(end, at)
-        if end <= at:
-            return
-        damaged: list[IntegrityError] = []
         try:
-            while at < end:
-                entries = []
-                for seq in range(at + 1, min(at + APPLY_AT_ONCE, end) + 1):
-                    try:
-                        entries.append(read_entry(self.backend, seq, store))
-                    except IntegrityError as error:
-                        damaged.append(error)
-                self._index.apply(entries)
-                at = min(at + APPLY_AT_ONCE, end)
+            self._last_seq, damaged = catch_up(self.backend, self._index, store, self._index.seq)
         except FileNotFoundError:
-            # entries in between are gone: what they said is in later ones, which only all together tell
             self._replace_index(store)
             return
         self.note_damage(damaged)
@@ -191,25 +213,20 @@ class Core:
         """Make the index again and put it in place of the old one."""
         path = self.backend.index_path(store) if self._index is None or self._index.path else None
         if path is None:
-            fresh, damaged = build_index(self.backend, None, store)
-            self.close()
-            self._index = fresh
+            self._index, damaged = build_index(self.backend, None, store)
         else:
-            new = path + ".new"
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            for old in (new, new + "-wal", new + "-shm"):
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(old)
-            fresh, damaged = build_index(self.backend, new, store)
-            fresh.close()
-            self.close()
-            # a log of the old index must never meet the new one
-            for old in (path, path + "-wal", path + "-shm"):
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(old)
-            os.replace(new, path)
-            self._index = Index.open(path, writable=True)
-            self._index_file = self._stat_index()
+            # others keep an index of their own at the same place without the lock of the store
+            with exclusive(path + ".lock") if self.backend.private_index else contextlib.nullcontext():
+                new = path + ".new"
+                remove_index(new)
+                fresh, damaged = build_index(self.backend, new, store)
+                fresh.close()
+                self._index = None
+                remove_index(path)  # a log of the old index must never meet the new one
+                os.replace(new, path)
+                self._index = Index.open(path, writable=True)
+                self._index_path, self._index_file = path, self._stat_index()
         self._last_seq = max(journal_end(self.backend), self._index.seq)
         self.note_damage(damaged)
         return damaged
@@ -217,10 +234,7 @@ class Core:
     def rebuild(self) -> list[IntegrityError]:
         """Make the index again from the journal; return what of the journal cannot be read."""
         with self.writing(use_index=False):
-            store = self.store_id()
-            if store is None:
-                raise StoreError(f"{self.backend.url} is no store")
-            return self._replace_index(store)
+            return self._replace_index(self.require_store())
 
     # ---- writing
 
@@ -278,24 +292,12 @@ class Core:
         if store is None:
             store = self._create_store()
         if not use_index:
-            self.close()
+            self._index = None
             return
-        path = self.backend.index_path(store)
-        if self._index is not None and path is not None and self._index_file != self._stat_index():
-            self.close()
-        if self._index is not None and self._index.path is None and path is not None:
-            self.close()  # a copy that a reader made
-        if self._index is None:
-            if path is None:
-                self._index = Index.create(None, store)
-            else:
-                try:
-                    self._index = Index.open(path, writable=True)
-                except FileNotFoundError:
-                    self._open_missing(store, writable=True)
-                except sqlite3.OperationalError as error:
-                    raise OSError(5, f"the index {path} cannot be opened: {error}") from error
-            self._index_file = self._stat_index()
+        if self._index is not None and self._index_path is not None and (self._index.path is None or self._has_moved()):
+            self._index = None  # a copy that a reader made, or one that another process has made again
+        if self._index is None and not self._open_index(store, writable=True):
+            self._open_missing(store, writable=True)
         self._catch_up(store)
         self.backend.clear_unfinished()
         self._remove_leftovers()
@@ -345,12 +347,10 @@ class Core:
             self._index.apply([entry])
         except OSError:
             # it is in the journal, so it has happened; the file of the index is for the next writer
-            copy = self._index.to_memory()
-            self._index.close()
-            self._index = copy
-            copy.apply([entry])
+            self._index = self._index.to_memory()
+            self._index.apply([entry])
         except BaseException:
-            self.close()
+            self._index = None
             raise
 
     def _take_back(self, key: str, data: bytes, error: BaseException) -> None:
@@ -365,7 +365,7 @@ class Core:
             pass
         except OSError:
             error.glyd_uncertain = True  # type: ignore[attr-defined]
-            self.close()
+            self._index = None
 
     @contextlib.contextmanager
     def making_streams(self, made: list[bytes] | None = None) -> Iterator[list[bytes]]:

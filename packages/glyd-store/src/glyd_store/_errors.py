@@ -48,6 +48,10 @@ class LockedError(StoreError, TimeoutError):
     """Another writer holds the lock of the store."""
 
 
+class BusyError(StoreError):
+    """Writers change the store faster than it can be read; trying again helps."""
+
+
 class ReadOnlyError(StoreError, PermissionError):
     """The store is on media that cannot be written, or was opened for reading only."""
 

@@ -11,11 +11,13 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
-from contextlib import contextmanager
+import threading
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from glyd_store._entry import entry_key, stream_key
-from glyd_store._errors import IndexDamagedError, ReadOnlyError, StoreVersionError
+from glyd_store._errors import IndexDamagedError, LockedError, ReadOnlyError, StoreError, StoreVersionError
+from glyd_store._index_file import BUSY_S, connect, same_file, stat_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
     from glyd_store._entry import Content, Entry
 
 INDEX_FORMAT = 2
-_CACHE_KIB = 16 << 10  # memory stays flat however many objects there are
+_IN_MEMORY_NBYTES = 64 << 20  # copies of larger ones are temporary files
+_ATTEMPTS = 10
 _TO_SIGNED = 1 << 63  # SQLite has signed integers
 
 _SCHEMA = """
@@ -81,18 +84,28 @@ class Index:
         The connection, in autocommit mode.
     path
         Where it lies, for messages; None: in memory.
+
+    Notes
+    -----
+    Threads may share it: a transaction of one is whole for the others. The connection is
+    closed when nobody has it any more.
     """
 
     def __init__(self, db: sqlite3.Connection, path: str | None) -> None:
         self.db = db
         self.path = path
+        self._lock = threading.RLock()
+
+    def __del__(self) -> None:
+        with suppress(AttributeError, sqlite3.Error):
+            self.db.close()
 
     # ---- opening
 
     @classmethod
     def create(cls, path: str | None, store: str) -> Index:
         """Make an empty index in a new file; None: in memory, empty: in a temporary file."""
-        index = cls(_connect(":memory:" if path is None else path), path or None)
+        index = cls(connect(":memory:" if path is None else path), path or None)
         with index._guard():
             if path:
                 index.db.execute("PRAGMA journal_mode=WAL")
@@ -113,7 +126,24 @@ class Index:
         IndexDamagedError
             When it is no index.
         """
-        os.stat(path)
+        for _ in range(_ATTEMPTS):
+            before = stat_index(path)
+            if before is None:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+            try:
+                index = cls._open_once(path, writable=writable)
+            except (sqlite3.Error, StoreError, OSError):
+                if same_file(before, stat_index(path)):
+                    raise
+                continue
+            if same_file(before, stat_index(path)):
+                return index
+            # another one was put in its place: this may be the old file with the log of the new one
+            index.close()
+        raise LockedError(f"the index {path} was replaced {_ATTEMPTS} times while it was opened")
+
+    @classmethod
+    def _open_once(cls, path: str, *, writable: bool) -> Index:
         uri = "file:" + path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
         tries = [uri + "?mode=rw"] if writable else []
         # a WAL index can be read without writing only if its shared memory is there already, or when
@@ -123,7 +153,7 @@ class Index:
             index = cls(sqlite3.connect(":memory:"), path)
             try:
                 with index._guard():
-                    index.db = _connect(uri)
+                    index.db = connect(uri)
                 with index._guard():
                     if uri.endswith("rw"):
                         index.db.execute("PRAGMA journal_mode=WAL")
@@ -131,22 +161,50 @@ class Index:
                         raise StoreVersionError(
                             f"the index {path} is of format {index.meta('format')}, not {INDEX_FORMAT}: run rebuild"
                         )
-                return index
-            except (sqlite3.OperationalError, OSError):  # cannot be opened this way
+                return index._still(path) if uri.endswith("immutable=1") else index
+            except (sqlite3.OperationalError, OSError) as error:  # cannot be opened this way
                 index.close()
-                if uri is tries[-1]:
+                if uri is tries[-1] or isinstance(error, LockedError):
                     raise
             except BaseException:
                 index.close()
                 raise
         raise AssertionError  # the last try returns or raises
 
+    def _still(self, path: str) -> Index:
+        """Return a copy of an index that nobody seems to write: somebody may begin to, and SQLite would not look."""
+        for _ in range(_ATTEMPTS):
+            before = stat_index(path)
+            try:
+                copy = self.to_memory()
+            except (sqlite3.OperationalError, IndexDamagedError):
+                if before == stat_index(path):
+                    raise
+                continue
+            if before == stat_index(path):
+                return copy
+            copy.close()
+        raise LockedError(f"the index {path} is being written, and cannot be read beside that")
+
     def to_memory(self) -> Index:
-        """Return a copy in memory, which a reader that may not write brings up to date."""
-        copy = _connect(":memory:")
-        with self._guard():
+        """Return a copy of its own, which a reader that may not write brings up to date."""
+        pages = self.value("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
+        copy = connect(":memory:" if pages <= _IN_MEMORY_NBYTES else "")
+        with self._lock, self._guard():
             self.db.backup(copy)
         return Index(copy, None)
+
+    def snapshot(self) -> None:
+        """See from now on one moment, whatever others write, until `end_snapshot`."""
+        with self._lock, self._guard():
+            self.db.execute("BEGIN")
+            self.db.execute("SELECT 1 FROM meta").fetchone()
+
+    def end_snapshot(self) -> None:
+        """See again what others write."""
+        with self._lock, self._guard():
+            if self.db.in_transaction:
+                self.db.execute("ROLLBACK")
 
     def close(self) -> None:
         """Close the connection."""
@@ -165,6 +223,8 @@ class Index:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path) from error
             if "disk I/O error" in text:
                 raise OSError(errno.EIO, os.strerror(errno.EIO), self.path) from error
+            if "is locked" in text:
+                raise LockedError(f"the index {self.path} was in use for {BUSY_S} s ({text})") from error
             if "readonly" in text:
                 raise ReadOnlyError(f"the index {self.path} cannot be written ({text})") from error
             raise
@@ -177,12 +237,12 @@ class Index:
 
     def rows(self, sql: str, *values: Any) -> list[Any]:
         """Return all rows of a query."""
-        with self._guard():
+        with self._lock, self._guard():
             return self.db.execute(sql, values).fetchall()
 
     def row(self, sql: str, *values: Any) -> Any:
         """Return the first row of a query, or None."""
-        with self._guard():
+        with self._lock, self._guard():
             return self.db.execute(sql, values).fetchone()
 
     def value(self, sql: str, *values: Any) -> Any:
@@ -222,7 +282,7 @@ class Index:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Do all of it or nothing."""
-        with self._guard():
+        with self._lock, self._guard():
             self.db.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -327,18 +387,3 @@ def _tags_text(tags: dict[str, str]) -> str | None:
     import json  # noqa: PLC0415 - most objects have none
 
     return json.dumps(tags, sort_keys=True) if tags else None
-
-
-def _connect(target: str) -> sqlite3.Connection:
-    db = sqlite3.connect(
-        target, uri=target.startswith("file:"), isolation_level=None, check_same_thread=False, timeout=30
-    )
-    try:
-        db.execute("PRAGMA synchronous=FULL")
-        db.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
-        db.execute("PRAGMA temp_store=MEMORY")  # a full disk must not keep compact from working
-        db.execute("PRAGMA trusted_schema=OFF")
-    except BaseException:
-        db.close()
-        raise
-    return db

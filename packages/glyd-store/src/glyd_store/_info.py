@@ -174,24 +174,36 @@ def iter_versions(core: Core, name: str) -> Iterator[ObjectInfo]:
         yield _info(row)
 
 
+def _at(before_ns: int | None) -> str:
+    """Return the condition that an object was there at a moment; None: now."""
+    if before_ns is None:
+        return "deleted IS NULL"
+    # what has been deleted since was there at the moment
+    return f"(deleted IS NULL OR deleted > {before_ns:d}) AND time <= {before_ns:d}"
+
+
 def iter_newest(core: Core, before_ns: int | None = None) -> Iterator[ObjectInfo]:
     """Yield the newest version of each name, in order of names; the newest of a moment, if one is given."""
     last = b""
-    condition = "deleted IS NULL"
-    if before_ns is not None:
-        # what has been deleted since was there at the moment
-        condition = f"(deleted IS NULL OR deleted > {before_ns:d}) AND time <= {before_ns:d}"
     while True:
-        names = core.index.rows(
-            f"SELECT name, max(id) FROM object WHERE name > ? AND {condition}"  # noqa: S608 - numbers alone
-            " GROUP BY name ORDER BY name LIMIT 500",
+        # one query: between two a writer may remove what the first one named
+        rows = core.index.rows(
+            f"{_SELECT} JOIN (SELECT name, max(id) AS newest FROM object WHERE name > ? AND {_at(before_ns)}"  # noqa: S608 - numbers alone
+            " GROUP BY name ORDER BY name LIMIT 500) n ON n.newest = o.id ORDER BY o.name",
             last,
         )
-        for raw, number in names:
-            yield object_by_id(core.index, number, with_deleted=True)
-            last = raw
-        if len(names) < 500:
+        for row in rows:
+            yield _info(row)
+            last = row[1]
+        if len(rows) < 500:
             return
+
+
+def newest_of(core: Core, name: str, before_ns: int | None = None) -> ObjectInfo | None:
+    """Return the newest version of a name, or the newest of a moment; None: there is none."""
+    condition = f"SELECT max(id) FROM object WHERE name = ? AND {_at(before_ns)}"  # noqa: S608 - numbers alone
+    found = core.index.row(f"{_SELECT} WHERE o.id = ({condition})", encode_name(name))
+    return None if found is None else _info(found)
 
 
 def iter_by_name(core: Core) -> Iterator[ObjectInfo]:

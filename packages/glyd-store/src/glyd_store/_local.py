@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 INDEX = "index.sqlite"
 RESERVE_NBYTES = 256 << 10
 N_RESERVE = 4
+_ATTEMPTS = 10
 _ZEROS = bytes(RESERVE_NBYTES)
 _SPARE_NBYTES = 64 << 20  # the reserve is filled only where this much more is free
 
@@ -119,10 +120,16 @@ class LocalBackend:
 
     def last_entry(self) -> str | None:
         """Return the last key below ``journal/``."""
-        for folder in reversed(self.disk.names("journal")):
-            for name in reversed(self.disk.names_or_none(f"journal/{folder}") or []):
-                if name.endswith(".entry"):
-                    return f"journal/{folder}/{name}"
+        for attempt in range(_ATTEMPTS):
+            for folder in reversed(self.disk.names("journal")):
+                below = self.disk.names_or_none(f"journal/{folder}")
+                if below is None and attempt < _ATTEMPTS - 1:
+                    break  # if it was a folder, a writer has emptied it since, and there is a later one
+                for name in reversed(below or []):
+                    if name.endswith(".entry"):
+                        return f"journal/{folder}/{name}"
+            else:
+                return None
         return None
 
     def stage(self) -> LocalStaged:

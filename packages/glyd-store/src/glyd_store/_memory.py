@@ -71,11 +71,12 @@ class MemoryBackend:
 
     def list(self, prefix: str) -> Iterator[tuple[str, int]]:
         """Yield keys in order, with sizes."""
-        yield from sorted((key, len(data)) for key, data in self.files.items() if key.startswith(prefix))
+        files = self.files.copy()  # another thread may write meanwhile
+        yield from sorted((key, len(data)) for key, data in files.items() if key.startswith(prefix))
 
     def last_entry(self) -> str | None:
         """Return the last key below ``journal/``."""
-        return max((key for key in self.files if key.startswith("journal/")), default=None)
+        return max((key for key in self.files.copy() if key.startswith("journal/")), default=None)
 
     def stage(self) -> MemoryStaged:
         """Start a file."""

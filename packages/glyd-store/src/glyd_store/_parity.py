@@ -233,6 +233,8 @@ def parity_problem(backend: Backend, stream: bytes) -> str | None:
                 total.update(piece)
     except ValueError as error:
         return str(error)
+    except FileNotFoundError:
+        return None  # it may be absent, and was removed since
     except OSError as error:
         return f"it cannot be read: {error}"
     found = total.digest()

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 
+_ATTEMPTS = 4
+
+
 class Range(io.RawIOBase):
     """Part of a file.
 
@@ -24,10 +27,13 @@ class Range(io.RawIOBase):
     file, start, size
         The file, and what of it.
     another
-        Opens the file in a way that takes longer and bears any order of reads; None: there is none.
+        Opens another file with the same bytes when reading fails, after an error that it is told of, and says
+        where the part starts in it: one that bears any order of reads after LimitError.
     """
 
-    def __init__(self, file: BinaryIO, start: int, size: int, another: Callable[[], BinaryIO] | None = None) -> None:
+    def __init__(
+        self, file: BinaryIO, start: int, size: int, another: Callable[[Exception], tuple[BinaryIO, int]]
+    ) -> None:
         super().__init__()
         self._file, self._start, self._size = file, start, size
         self._another = another
@@ -54,12 +60,14 @@ class Range(io.RawIOBase):
         view = memoryview(out).cast("B")  # type: ignore[arg-type]
         n = min(len(view), max(self._size - self._at, 0))
         if n:
-            try:
-                n = self._read(view[:n])
-            except glyd.LimitError:  # of bases that are decoded piece by piece
-                if self._another is None:
-                    raise
-                self._file, self._another, self._next = self._another(), None, -1
+            for _ in range(_ATTEMPTS):
+                try:
+                    n = self._read(view[:n])
+                    break
+                except (glyd.LimitError, FileNotFoundError) as error:  # decoded piece by piece, or moved away
+                    self._next = -1
+                    self._file, self._start = self._another(error)
+            else:
                 n = self._read(view[:n])
             self._next = self._at = self._at + n
         return n

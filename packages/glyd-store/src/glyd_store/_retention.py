@@ -104,6 +104,17 @@ def split_versions(
 
 def prune(core: Core, policy: Policy, *, dry_run: bool) -> tuple[list[ObjectInfo], list[ObjectInfo]]:
     """Delete the versions that a policy does not keep; return those kept and the others."""
+    if dry_run:
+        return _split(core, policy)
+    core.check_writable()
+    core.require_store()
+    with core.writing(use_reserve=True):  # what is kept must still be there when the others go
+        kept, others = _split(core, policy)
+        delete_objects(core, others)
+    return kept, others
+
+
+def _split(core: Core, policy: Policy) -> tuple[list[ObjectInfo], list[ObjectInfo]]:
     kept: list[ObjectInfo] = []
     others: list[ObjectInfo] = []
     now = datetime.now(timezone.utc)
@@ -111,6 +122,4 @@ def prune(core: Core, policy: Policy, *, dry_run: bool) -> tuple[list[ObjectInfo
         keep, drop = split_versions(versions, policy, now)
         kept += keep
         others += drop
-    if others and not dry_run:
-        delete_objects(core, others)
     return kept, others

@@ -169,16 +169,18 @@ class S3Backend:
 
     def last_entry(self) -> str | None:
         """Return the last key below ``journal/``: two listings, however many entries there are."""
-        folders = [
-            found["Prefix"]
-            for page in self._pages(Prefix=self._name("journal/"), Delimiter="/")
-            for found in page.get("CommonPrefixes", [])
-        ]
-        for folder in sorted(folders, reverse=True):
-            keys = [found["Key"] for page in self._pages(Prefix=folder) for found in page.get("Contents", [])]
+        while True:
+            folders = [
+                found["Prefix"]
+                for page in self._pages(Prefix=self._name("journal/"), Delimiter="/")
+                for found in page.get("CommonPrefixes", [])
+            ]
+            if not folders:
+                return None
+            keys = [found["Key"] for page in self._pages(Prefix=max(folders)) for found in page.get("Contents", [])]
             if keys:
                 return str(max(keys)[len(self.prefix) :])
-        return None
+            # a writer has emptied it since, so there is a later one
 
     def stage(self) -> S3Staged:
         """Start a temporary file."""

@@ -46,15 +46,15 @@ class StoreStats:
 
 def read_stats(core: Core) -> StoreStats:
     """Return sums over a store."""
-    value = core.index.value
     live = "FROM object o JOIN content c ON c.id = o.content WHERE o.deleted IS NULL"
+    # one query, hence of one moment
     return StoreStats(
-        value(f"SELECT count(*) {live}"),
-        value("SELECT count(DISTINCT name) FROM object WHERE deleted IS NULL"),
-        value("SELECT count(*) FROM object WHERE deleted IS NOT NULL"),
-        value(f"SELECT count(DISTINCT c.id) {live}"),
-        value(f"SELECT coalesce(sum(c.size), 0) {live}"),
-        value("SELECT (SELECT coalesce(sum(nbytes), 0) FROM stream) + (SELECT coalesce(sum(nbytes), 0) FROM entry)"),
+        *core.index.row(
+            f"SELECT (SELECT count(*) {live}), (SELECT count(DISTINCT name) FROM object WHERE deleted IS NULL),"  # noqa: S608
+            " (SELECT count(*) FROM object WHERE deleted IS NOT NULL),"
+            f" (SELECT count(DISTINCT c.id) {live}), (SELECT coalesce(sum(c.size), 0) {live}),"
+            " (SELECT coalesce(sum(nbytes), 0) FROM stream) + (SELECT coalesce(sum(nbytes), 0) FROM entry)"
+        )
     )
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import glyd
 from glyd_store import _info as infos
-from glyd_store._contents import get_content, open_content, read_content
+from glyd_store._contents import get_content, open_content, read_again, read_content
 from glyd_store._core import Core
 from glyd_store._frames import write_all
 from glyd_store._restore import content_of, write_object
@@ -192,9 +192,7 @@ class Store:
             When it cannot be read; the message names the file that is damaged.
         """
         info = self.info(ref)
-        out: builtins.list[bytes] = []
-        self._again(lambda: out.append(get_content(self._core, content_of(self._core, info), self.threads)))
-        return out[0]
+        return read_again(self._core, lambda: get_content(self._core, content_of(self._core, info), self.threads))
 
     def get_into(self, ref: Ref, out: BinaryIO | os.PathLike[str]) -> ObjectInfo:
         """Write the content of an object to a binary file or a path.
@@ -204,7 +202,7 @@ class Store:
         """
         if isinstance(out, os.PathLike):
             info = self.info(ref)
-            self._again(lambda: write_object(self._core, self.info(info), os.fspath(out), self.threads))
+            write_object(self._core, info, os.fspath(out), self.threads)
             return info
         info = self.info(ref)
         n_written = 0
@@ -216,21 +214,12 @@ class Store:
             if self._progress:
                 self._progress("decode", len(piece))
 
-        self._again(
+        read_again(
+            self._core,
             lambda: read_content(self._core, content_of(self._core, info), counted, self.threads),
             lambda: n_written == 0,
         )
         return info
-
-    def _again(self, read: Callable[[], None], may: Callable[[], bool] = lambda: True) -> None:
-        """Read; once more where a writer has just moved what was read."""
-        seq = self._core.index.seq
-        try:
-            read()
-        except glyd.GlydError:
-            if self._core.index.seq == seq or not may():
-                raise
-            read()
 
     def open(self, ref: Ref) -> BinaryIO:
         """Return the content of an object as a file that can seek.
@@ -238,7 +227,8 @@ class Store:
         Reads decode what they touch and are checked by the checks of the frames; only `get`
         checks the hash of the whole.
         """
-        return open_content(self._core, content_of(self._core, self.info(ref)), self.threads)
+        info = self.info(ref)
+        return read_again(self._core, lambda: open_content(self._core, content_of(self._core, info), self.threads))
 
     # ---- looking
 
