@@ -73,10 +73,12 @@ def test_chat_in_a_terminal(glyd, model_path):
         "run", model_path, "--max-tokens", "8", "--port", "0", stdin=terminal, stdout=terminal, stderr=terminal
     )
     os.close(terminal)
-    shown = talk(process, controller, ["hello", "/nothing", "/save talk.json", "/clear", "/bye"])
+    typed = ["hello", "/nothing", "/again", "/save talk.json", "/clear", "/load talk.json", "/bye"]
+    shown = talk(process, controller, typed)
     assert process.wait(glyd.hang_s) == 0, shown
     assert "tokens/s" in shown
     assert "/clear" in shown
+    assert "(2 messages)" in shown
     assert "Traceback" not in shown
     assert (glyd.folder / "talk.json").read_text(encoding="utf-8").count('"role"') == 2
 

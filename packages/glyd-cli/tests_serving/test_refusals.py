@@ -177,10 +177,11 @@ def test_the_own_page_is_served(server):
 
 
 def test_key_and_large_bodies(model_path, new_server):
-    server = new_server(model_path, api_key="secret", limits=Limits(body_nbytes=1000))
+    server = new_server(model_path, api_key=["other", "secret"], limits=Limits(body_nbytes=1000))
     url = f"{server.url}/v1/models"
     assert httpx.get(url, timeout=server.hang_s).status_code == 401
     assert httpx.get(url, headers={"authorization": "Bearer wrong"}, timeout=server.hang_s).status_code == 401
+    assert httpx.get(url, headers={"authorization": "Bearer other"}, timeout=server.hang_s).status_code == 200
     assert httpx.get(url, headers={"authorization": "Bearer secret"}, timeout=server.hang_s).status_code == 200
     assert httpx.get(f"{server.url}/health", timeout=server.hang_s).status_code == 200
     key = {"authorization": "Bearer secret", "content-type": "application/json"}

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from glyd_cli import machine
 from glyd_cli.arguments import Parser
-from glyd_cli.errors import Exit, FileError, UsageError, os_reason
+from glyd_cli.errors import Exit, FileError, UsageError, file_error, os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,6 +82,7 @@ class ServeOptions:
     temperature: float | None = None
     max_tokens: int | None = None
     seed: int | None = None
+    api_key_file: str | None = None
     allow_host: list[str] = field(default_factory=list)
     trust_remote_code: bool = False
     page: bool = True
@@ -132,6 +133,7 @@ def build_serve_parser() -> argparse.ArgumentParser:
     add("--name", metavar="ID")
     add("--revision", metavar="REV")
     add("--idle-unload", metavar="TIME", type=_duration)
+    add("--api-key-file", metavar="FILE")
     add("--allow-host", metavar="NAME", action="append")
     add("--trust-remote-code", action="store_true", default=None)
     add("-p", "--prompt", metavar="TEXT")
@@ -209,11 +211,11 @@ def run_serve_verb(options: ServeOptions, reporter: Reporter) -> Exit:
         raise UsageError(f"{options.verb} needs {', '.join(missing)}: python -m pip install 'glyd-cli[serve]'")
     for one in options.each():
         check_model(one)
-    key = os.environ.get("GLYD_API_KEY") or None
-    if options.host not in _LOOPBACK and key is None:
+    keys = read_keys(options.api_key_file)
+    if options.host not in _LOOPBACK and not keys:
         raise UsageError(
-            f"--host {options.host} opens the model to the network: set a key in GLYD_API_KEY first "
-            "(clients send it as their API key)"
+            f"--host {options.host} opens the model to the network: set a key in GLYD_API_KEY first, or "
+            "in a file for --api-key-file (clients send it as their API key)"
         )
     listener = None
     if options.prompt is None:
@@ -221,7 +223,30 @@ def run_serve_verb(options: ServeOptions, reporter: Reporter) -> Exit:
     options.engine = chosen_engine(options)
     from glyd_cli.serving.verbs import serve_model  # noqa: PLC0415 - imports torch
 
-    return serve_model(options, reporter, listener, key)
+    return serve_model(options, reporter, listener, keys)
+
+
+def read_keys(path: str | None) -> list[str]:
+    """Return the keys that clients may send: of the environment, and of a file with one a line.
+
+    Raises
+    ------
+    FileError
+        The file cannot be read, or has no key.
+    """
+    keys = [key for key in [os.environ.get("GLYD_API_KEY", "").strip()] if key]
+    if path is None:
+        return keys
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise FileError(path, "no text of keys, one a line") from error
+    except OSError as error:
+        raise file_error(error, path) from error
+    found = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    if not found:
+        raise FileError(path, "has no key: write one a line")
+    return keys + found
 
 
 def chosen_engine(options: ServeOptions) -> Literal["vllm", "transformers"]:
@@ -341,9 +366,11 @@ run:
       --no-think         ask models that think first not to
       --temperature X, --max-tokens N, --seed N
 
-  In the chat: /bye /clear /think /nothink /save FILE /help
+  In the chat: /bye /clear /again /system TEXT /think /nothink /save FILE
+  /load FILE /help; lines between \"\"\" and \"\"\" are one message
 
 What follows -- goes to vLLM: -- --tensor-parallel-size 2
 
-GLYD_API_KEY in the environment: clients must send it as their API key.
+GLYD_API_KEY in the environment, or a line of --api-key-file FILE: clients must
+send one as their API key.
 """

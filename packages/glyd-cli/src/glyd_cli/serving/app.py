@@ -37,7 +37,7 @@ from glyd_cli.serving.page import page
 from glyd_cli.serving.streams import ClientGoneError, api_error, server_sent_events, unless_gone
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 
     from starlette.types import ASGIApp
 
@@ -124,7 +124,7 @@ def make_app(
     *,
     hosts: Iterable[str] = (),
     any_host: bool = False,
-    api_key: str | None = None,
+    api_key: str | Sequence[str] | None = None,
     limits: Limits | None = None,
 ) -> ASGIApp:
     """Return the application around models.

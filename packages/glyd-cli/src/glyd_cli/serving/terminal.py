@@ -27,13 +27,18 @@ if TYPE_CHECKING:
     from glyd_cli.serving.engine import Engine
 
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
+_QUOTES = '"' * 3
 _NEARLY_FULL = 0.85  # of the window
 _COMMANDS = """\
 /bye           leave (so does Ctrl-D)
 /clear         forget the conversation
+/again         answer the last message once more
+/system TEXT   set the system prompt; without TEXT: show it
 /think         let the model think first; /nothink: not
 /save FILE     write the conversation to FILE as JSON
+/load FILE     go on with a conversation that was saved
 /help          this list
+Lines between \"\"\" and \"\"\" are one message.
 Ctrl-C stops an answer."""
 
 
@@ -64,15 +69,48 @@ class Conversation:
         self._tokenizer = tokenizer
         self._options = options
         self.think = options.think
+        self.system = options.system
         self.messages: list[dict[str, str]] = []
         self.n_tokens = 0
         self.clear()
 
     def clear(self) -> None:
         """Forget all but the system prompt."""
-        system = self._options.system
-        self.messages = [{"role": "system", "content": system}] if system else []
+        self.messages = [{"role": "system", "content": self.system}] if self.system else []
         self.n_tokens = 0
+
+    def instruct(self, text: str) -> None:
+        """Set the system prompt; what was said stays."""
+        said = [m for m in self.messages if m["role"] != "system"]
+        self.system = text
+        self.clear()
+        self.messages += said
+
+    def take_back(self) -> str | None:
+        """Forget the last message and its answer; return the message, None when there is none."""
+        asked = [at for at, message in enumerate(self.messages) if message["role"] == "user"]
+        if not asked:
+            return None
+        text = self.messages[asked[-1]]["content"]
+        del self.messages[asked[-1] :]
+        return text
+
+    def restore(self, found: Any) -> None:
+        """Take over a conversation that was saved.
+
+        Raises
+        ------
+        ValueError
+            It is none.
+        """
+        if not isinstance(found, list):
+            raise ValueError("not a list of messages")  # noqa: TRY004 - of a file, not of an argument
+        for at, message in enumerate(found):
+            wrong = not isinstance(message, dict) or message.get("role") not in {"system", "user", "assistant"}
+            if wrong or not isinstance(message.get("content"), str):
+                raise ValueError(f"item {at} is no message with a role and a content")
+        self.messages = [{"role": m["role"], "content": m["content"]} for m in found]
+        self.system = next((m["content"] for m in self.messages if m["role"] == "system"), None)
 
     def _body(self) -> dict[str, Any]:
         options = self._options
@@ -146,17 +184,34 @@ async def chat(engine: Engine, tokenizer: PreTrainedTokenizerFast, options: Serv
     _write("Type a message; /help lists what else can be done, /bye leaves.\n")
     while True:
         try:
-            line = (await asyncio.to_thread(input, ">>> ")).strip()
+            line = await asyncio.to_thread(_read_message)
         except (EOFError, KeyboardInterrupt):
             _write("\n")
             return Exit.OK
         if not line:
             continue
-        if line.startswith("/"):
+        if line == "/again":
+            line = conversation.take_back() or ""
+            if not line:
+                _write("(nothing was asked yet)\n")
+                continue
+        elif line.startswith("/") and "\n" not in line:
             if not _command(line, conversation):
                 return Exit.OK
             continue
         await _show_answer(conversation, line, engine.info.context)
+
+
+def _read_message() -> str:
+    """Return what the user types: a line, or several between three quotes."""
+    line = input(">>> ").strip()
+    if not line.startswith(_QUOTES):
+        return line
+    lines = [line.removeprefix(_QUOTES)]
+    while not lines[-1].rstrip().endswith(_QUOTES):
+        lines.append(input("... "))
+    lines[-1] = lines[-1].rstrip().removesuffix(_QUOTES)
+    return "\n".join(lines).strip()
 
 
 def _command(line: str, conversation: Conversation) -> bool:
@@ -170,6 +225,20 @@ def _command(line: str, conversation: Conversation) -> bool:
     elif word in {"/think", "/nothink"}:
         conversation.think = word == "/think"
         _write(f"(thinking {'on' if conversation.think else 'off'})\n")
+    elif word == "/system":
+        if rest.strip():
+            conversation.instruct(rest.strip())
+        _write(f"(system prompt: {_clean(conversation.system or 'none')})\n")
+    elif word == "/load" and rest.strip():
+        try:
+            with open(rest.strip(), encoding="utf-8") as file:
+                conversation.restore(json.load(file))
+        except OSError as error:
+            _write(f"not read: {error.strerror}\n")
+        except (ValueError, RecursionError) as error:
+            _write(f"not read: {error}\n")
+        else:
+            _write(f"({len(conversation.messages)} messages)\n")
     elif word == "/save" and rest.strip():
         try:
             with open(rest.strip(), "x", encoding="utf-8") as file:

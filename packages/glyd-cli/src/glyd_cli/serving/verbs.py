@@ -37,7 +37,7 @@ _SHUTDOWN_S = 5  # for answers that run when the server is told to stop
 _OWN_FILES = 256  # descriptors beside them
 
 
-def serve_model(options: ServeOptions, reporter: Reporter, listener: socket.socket | None, key: str | None) -> Exit:
+def serve_model(options: ServeOptions, reporter: Reporter, listener: socket.socket | None, keys: list[str]) -> Exit:
     """Do what ``run`` or ``serve`` was told.
 
     Raises
@@ -90,7 +90,7 @@ def serve_model(options: ServeOptions, reporter: Reporter, listener: socket.sock
         if text is not None or listener is None:
             return asyncio.run(answer_once(cast("Engine", first.engine), first.tokenizer, options, text or ""))
         any_host = listener.getsockname()[0] not in {"127.0.0.1", "::1"}
-        app = make_app(models, hosts=options.allow_host, any_host=any_host, api_key=key)
+        app = make_app(models, hosts=options.allow_host, any_host=any_host, api_key=keys)
         config = uvicorn.Config(
             app,
             log_level="warning",
@@ -102,7 +102,7 @@ def serve_model(options: ServeOptions, reporter: Reporter, listener: socket.sock
         server = uvicorn.Server(config)
         host, port = listener.getsockname()[:2]
         url = f"http://{'localhost' if host in {'127.0.0.1', '::1'} else host}:{port}"
-        print_text(f"{facts}\n{url}/v1 is an OpenAI API{' (key from GLYD_API_KEY)' if key else ''}\n")
+        print_text(f"{facts}\n{url}/v1 is an OpenAI API{' (with a key)' if keys else ''}\n")
         if options.verb == "serve":
             server.run(sockets=[listener])
             return Exit.OK
