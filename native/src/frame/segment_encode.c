@@ -61,17 +61,24 @@ static glyd_status beats_lz(const glyd_plan *plan, void *workspace, const uint8_
 
 #define SMALL_RECORD ((size_t)1 << 20) /* content up to which bytes count for more than the rate of writing */
 
-/* An LZ segment by the level above, if that is smaller. */
+/* Is an LZ segment better than what there is? Small ones are read faster than columns: up to level max, those have to
+ * be a 32nd smaller. */
+static int is_better(const glyd_plan *plan, size_t lz_size, size_t size, int kind) {
+  const size_t most = kind == GLYD_KIND_RECORD && plan->lz.level <= GLYD_LEVEL_MAX ? size + size / 32 : size;
+  return lz_size < most;
+}
+
+/* An LZ segment by the level above, if that is better. */
 static glyd_status encode_higher(const glyd_plan *plan, uint8_t *own, const uint8_t *in, size_t len, uint8_t *payload,
                                  int *kind, size_t *size) {
   glyd_lz_config lz = plan->lz;
   lz.level = GLYD_LEVEL_HIGH;
-  const uint64_t at = GLYD_RECORD_ALIGN(*size), memory = glyd_segment_record_encode_workspace(&plan->lz);
+  const uint64_t at = GLYD_RECORD_ALIGN(*size + *size / 8), memory = glyd_segment_record_encode_workspace(&plan->lz);
   if (at + glyd_lz_encode_workspace(&lz) > memory) return GLYD_OK;
   size_t lz_size;
-  const glyd_status status = glyd_lz_encode(&lz, own + at, in, len, own, *size, &lz_size);
+  const glyd_status status = glyd_lz_encode(&lz, own + at, in, len, own, *size + *size / 8, &lz_size);
   if (status == GLYD_E_BUFFER) return GLYD_OK;
-  if (status || lz_size >= *size) return status;
+  if (status || !is_better(plan, lz_size, *size, *kind)) return status;
   memcpy(payload, own, lz_size);
   *kind = GLYD_KIND_LZ;
   *size = lz_size;
@@ -95,7 +102,7 @@ static glyd_status encode_record(const glyd_plan *plan, void *workspace, const u
   const size_t room = *size + *size / 8; /* a level above max takes about so much less */
   status = glyd_lz_encode(&plan->lz, workspace, in, len, own, room, &lz_size);
   if (status == GLYD_E_BUFFER) return GLYD_OK;
-  if (status == GLYD_OK && lz_size < *size) {
+  if (status == GLYD_OK && is_better(plan, lz_size, *size, *kind)) {
     memcpy(payload, own, lz_size);
     *kind = GLYD_KIND_LZ;
     *size = lz_size;

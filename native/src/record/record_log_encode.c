@@ -269,7 +269,9 @@ static int cut_head(const splitter *s, line *l) {
   if (l->n_fields <= s->head) return 0;
   for (uint32_t f = 0; f < s->head; f++)
     slot[f] = is_numeric(l, f) ? l->slot[f > 0 ? l->slots_until[f - 1] : 0] : l->field[f];
-  const uint32_t rest = l->field[s->head].at, end = (uint32_t)(l->next - 1 - in);
+  /* spaces but one belong to it, or lines with more of them would be another template */
+  const glyd_record_span last = l->field[s->head - 1];
+  const uint32_t rest = last.at + last.len + 1, end = (uint32_t)(l->next - 1 - in);
   slot[s->head] = (glyd_record_span){rest, end - rest};
   l->n = s->head + 1;
   const uint8_t *from = l->begin;
@@ -689,7 +691,7 @@ int glyd_record_split_log(glyd_record_rows *rows) {
     const unsigned at = level == 2 && s.head > 0 ? HEAD : level;
     count_level(&s, rows->in, at, l);
     if (level == 0 && s.head > 0) few = (uint64_t)common_lines(&s) * 4 < (uint64_t)lines * 3;
-    const uint32_t least = few && level == 0 ? COMMON : 8;
+    const uint32_t least = !few || level > 0 ? 8 : lines / 8 > COMMON ? lines / 8 : COMMON;
     take_common(&s, lines / 4000 > least ? lines / 4000 : least, most[at]);
   }
   const int done = put_rows(&s, l) && glyd_record_rows_escape(rows, len, rows->len - len);
