@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from glyd_store._check import CheckReport, Problem
     from glyd_store._errors import (
+        BusyError,
         IndexDamagedError,
         IntegrityError,
         LockedError,
@@ -28,10 +29,12 @@ if TYPE_CHECKING:
     from glyd_store._retention import Policy
     from glyd_store._stats import StoreStats
     from glyd_store._store import Store
+    from glyd_store._tensors import StoredTensors
 
 _MODULES = {  # loaded when first used
     "CheckReport": "_check",
     "CompactReport": "_removal",
+    "BusyError": "_errors",
     "IndexDamagedError": "_errors",
     "IntegrityError": "_errors",
     "LockedError": "_errors",
@@ -45,6 +48,7 @@ _MODULES = {  # loaded when first used
     "StoreError": "_errors",
     "StoreStats": "_stats",
     "StoreVersionError": "_errors",
+    "StoredTensors": "_tensors",
 }
 
 
@@ -69,6 +73,7 @@ def run_command(argv: Sequence[str], *, prog: str = "glyd-store") -> int:
 
 
 __all__ = [
+    "BusyError",
     "CheckReport",
     "CompactReport",
     "IndexDamagedError",
@@ -84,6 +89,7 @@ __all__ = [
     "StoreError",
     "StoreStats",
     "StoreVersionError",
+    "StoredTensors",
     "__version__",
     "run_command",
 ]

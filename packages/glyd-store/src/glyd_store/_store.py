@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from glyd_store._repair import RepairReport
     from glyd_store._retention import Policy
     from glyd_store._stats import StoreStats
+    from glyd_store._tensors import StoredTensors
 
     Ref: TypeAlias = "str | int | ObjectInfo"
 
@@ -229,6 +230,33 @@ class Store:
         """
         info = self.info(ref)
         return read_again(self._core, lambda: open_content(self._core, content_of(self._core, info), self.threads))
+
+    def open_tensors(self, ref: Ref, framework: str = "numpy", device: str = "cpu") -> StoredTensors:
+        """Open the tensors of an object that is a safetensors, GGUF or PyTorch file, without reading them.
+
+        A tensor, or a range of its rows, takes the segments that it lies in, and what of the
+        versions before these go back to.
+
+        Parameters
+        ----------
+        ref
+            As for `get`.
+        framework, device
+            What tensors become, "numpy" ("np"), "torch" ("pt") or "bytes", and where torch puts them.
+
+        Returns
+        -------
+        StoredTensors
+            With ``keys``, ``get_tensor``, ``get_slice`` and ``metadata``; a context manager.
+
+        Raises
+        ------
+        FormatError
+            When the object is none of these.
+        """
+        from glyd_store._tensors import StoredTensors
+
+        return StoredTensors(self.open(ref), framework, device)
 
     # ---- looking
 

@@ -149,6 +149,12 @@ def _get(p: argparse.ArgumentParser) -> None:
     p.add_argument("--range", type=_range, metavar="A-B", help="only these bytes, the last one included")
 
 
+def _tensors(p: argparse.ArgumentParser) -> None:
+    p.add_argument("object", metavar="OBJECT", help="a name (its newest version), @ID, or an id that is no name")
+    p.add_argument("--tensor", metavar="NAME", help="write the bytes of this one")
+    p.add_argument("-o", "--output", metavar="OUT")
+
+
 def _list(p: argparse.ArgumentParser) -> None:
     p.add_argument("--all", action="store_true", help="all versions")
     p.add_argument("--deleted", action="store_true", help="what is deleted and not compacted")
@@ -230,6 +236,7 @@ def _repair(p: argparse.ArgumentParser) -> None:
 _VERBS = {
     "put": ("store files, standard input (-) or what a command prints, as newest versions", _put),
     "get": ("write the content of an object", _get),
+    "tensors": ("list the tensors of a stored model file, or read one of them", _tensors),
     "list": ("list the newest version of every name", _list),
     "versions": ("list the versions of a name", _versions),
     "find": ("list the names that match a pattern", _find),

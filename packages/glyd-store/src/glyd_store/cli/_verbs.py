@@ -11,7 +11,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from glyd_store._errors import IntegrityError, StoreError
+from glyd_store._errors import IntegrityError, ObjectNotFoundError, StoreError
 from glyd_store._store import Store
 from glyd_store.cli._arguments import UsageError, build_parser
 from glyd_store.cli._errors import Exit, describe, shown
@@ -196,6 +196,29 @@ def _get_range(store: Store, options: argparse.Namespace, info: ObjectInfo) -> i
     finally:
         if options.output is not None:
             out.close()
+    return Exit.OK
+
+
+def _tensors(store: Store, options: argparse.Namespace) -> int:
+    info = store.info(reference(options.object, store))
+    with store.open_tensors(info, "bytes") as tensors:
+        if options.tensor is not None:
+            if options.tensor not in tensors.keys():  # noqa: SIM118 - no dict
+                raise ObjectNotFoundError(f"object {info.id} has no tensor {options.tensor!r}")
+            data = tensors.get_tensor(options.tensor)
+            if options.output is None:
+                sys.stdout.buffer.write(data)
+                sys.stdout.buffer.flush()
+            else:
+                with open(options.output, "wb") as file:
+                    file.write(data)
+            return Exit.OK
+        for name in tensors.offset_keys():
+            part = tensors.get_slice(name)
+            if options.json:
+                print(json.dumps({"name": name, "dtype": part.get_dtype(), "shape": part.get_shape()}))
+            else:
+                print(f"{part.get_dtype():<8} {'x'.join(map(str, part.get_shape())):<20} {shown(name)}")
     return Exit.OK
 
 
