@@ -182,6 +182,7 @@ def test_fit(glyd, model, tmp_path):
     glyd("pack", "m", "p")
     out = glyd("fit", "p", "--gpu=8GB", "--context", "100").out.decode()
     assert "packed (tiered)" in out
+    assert "with --kv packed, where all layers see all tokens" in out
     facts = json.loads(glyd("fit", "p", "--gpu=8GB", "--context", "100", "--json").out)
     assert facts["context"] == 100
     assert facts["weights"]["tiered"]["basis"] == "headers (exact)"

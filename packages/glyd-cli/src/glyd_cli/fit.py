@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import glyd
 from glyd_cli.errors import Exit, file_error, shown
+from glyd_cli.machine import PACKED_KV_SHARE
 from glyd_cli.report import print_text, size_text
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ def _lines(report: glyd.FitReport) -> list[str]:
     lines += _table(rows)
     lines += ["", f"at a context of {report.context:,} tokens{limit}, one sequence; ~ is an estimate, on the high side"]
     if report.kv_basis:
-        lines.append(f"KV cache: {report.kv_basis}")
+        packed = size_text(int(PACKED_KV_SHARE * report.kv_nbytes)) if report.kv_nbytes else "?"
+        lines.append(f"KV cache: {report.kv_basis}; about {packed} with --kv packed, where all layers see all tokens")
     lines += [f"note: {note}" for note in report.notes]
     if any(value is not None for gpu in report.gpus for value in gpu.fits.values()):
         rows = [("GPU", "memory", *_LAYOUTS)]

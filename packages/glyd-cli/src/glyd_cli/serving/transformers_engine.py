@@ -26,6 +26,7 @@ from transformers.generation.continuous_batching.cb_logits_processors import (
 from transformers.generation.logits_process import LogitsProcessorList
 
 import glyd_gpu
+from glyd_cli.machine import PACKED_KV_SHARE
 from glyd_cli.serving.engine import (
     EngineError,
     KvHeld,
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 
 _PAGE = {"plain": 64, "packed": 128}  # tokens; small, since most chats are short; what packs has a size of its own
-_PACKED_SHARE = 0.7  # of plain bytes: trained models took 10.97 of 16 bits a value at most, and tails are counted apart
 _STEP_TOKENS = {"cpu": 256, "cuda": 4096}  # of prompts a step: what a running answer waits for at most
 
 
@@ -247,7 +247,7 @@ def kv_room(model: PreTrainedModel, nbytes: int, *, kv: Literal["plain", "packed
     if kv == "plain" or model.device.type == "cuda":  # there transformers wants room for plain pages
         return max(left, 0) // (token + width)
     left -= (n_slots + 2) * _PAGE["packed"] * token  # pages that are being filled
-    return int(max(left, 0) // (_PACKED_SHARE * token + width))
+    return int(max(left, 0) // (PACKED_KV_SHARE * token + width))
 
 
 def _element_nbytes(model: PreTrainedModel) -> int:
