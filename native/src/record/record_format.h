@@ -267,7 +267,7 @@ static GLYD_NOINLINE void format(const glyd_record_field *f, const int32_t *v, u
   const int trimmed = glyd_record_trimmed_to(c->format);
   const unsigned trim = trimmed >= 0 && c->point > trimmed ? c->point - (unsigned)trimmed : 0;
   const unsigned tail = c->format == GLYD_RECORD_TAIL, padded = tail || c->format == GLYD_RECORD_PADDED;
-  const unsigned least = padded && c->width > 0 ? c->width : c->point + !glyd_record_is_bare(c->format);
+  const unsigned least = padded && c->width > 0 ? c->width : c->point + (unsigned)!glyd_record_is_bare(c->format);
   const unsigned width = c->format == GLYD_RECORD_ALIGNED ? c->width : 0;
   const number_column k = {f, {least, c->point, trim, tail, width}, v, n, slots};
   if (size == 16)
