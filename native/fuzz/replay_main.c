@@ -41,16 +41,27 @@ static void run(const uint8_t *data, size_t size) {
   free(exact);
 }
 
+/* Names in the same order on every machine: the mutations of a file follow from what came before. */
+static int by_name(const void *a, const void *b) { return strcmp(a, b); }
+
 int main(int argc, char **argv) {
   if (argc < 2) return 2;
   const long mutations = argc > 2 ? atol(argv[2]) : 0;
   unsigned long runs = 0;
+  static char names[1024][256];
+  size_t n_names = 0;
   DIR *folder = opendir(argv[1]);
   if (!folder) return 2;
   for (const struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {
     if (entry->d_name[0] == '.') continue;
+    if (n_names == sizeof names / sizeof *names) return 2;
+    (void)snprintf(names[n_names++], sizeof *names, "%s", entry->d_name);
+  }
+  (void)closedir(folder);
+  qsort(names, n_names, sizeof *names, by_name);
+  for (size_t k = 0; k < n_names; k++) {
     char path[4096];
-    (void)snprintf(path, sizeof path, "%s/%s", argv[1], entry->d_name);
+    (void)snprintf(path, sizeof path, "%s/%s", argv[1], names[k]);
     FILE *file = fopen(path, "rb");
     if (!file) return 2;
     static uint8_t data[1 << 20];
@@ -66,7 +77,6 @@ int main(int argc, char **argv) {
       run(changed, n);
     }
   }
-  (void)closedir(folder);
   printf("%lu passed, 0 failed\n", runs);
   return runs == 0;
 }
