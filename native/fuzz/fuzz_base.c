@@ -10,7 +10,8 @@
 #include "glyd/base.h"
 #include "segment/segment_base_decode.h"
 
-#define CONTENT_MAX ((size_t)1 << 14) /* 16 segments, four times the base; each read through a frame has its workspace */
+#define CONTENT_MAX \
+  ((size_t)1 << 14) /* 16 segments, four times the base; each read through a frame has its workspace */
 #define BASE_SIZE 4096
 
 /* Lines with counters, noise and a run of zeros, the same each time. */
