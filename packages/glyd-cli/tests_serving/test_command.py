@@ -34,12 +34,13 @@ def test_models_without_a_template_go_on_with_the_text(glyd, tmp_path, save_mode
 
 
 def test_serve_until_told_to_stop(glyd, model_path):
-    process = glyd.start("serve", model_path, "--port", "0", "--name", "mine", text=True)
+    process = glyd.start("serve", model_path, "--port", "0", "--name", "mine", "--alias", "gpt-4o-mini", text=True)
     try:
         lines = process.stdout.readline() + process.stdout.readline()
         url = re.search(r"http://\S+", lines)[0]
         models = httpx.get(f"{url}/models", timeout=glyd.hang_s).json()["data"]
         assert [m["id"] for m in models] == ["mine"]
+        assert httpx.get(f"{url}/models/gpt-4o-mini", timeout=glyd.hang_s).json()["id"] == "mine"
     finally:
         process.send_signal(signal.SIGINT)
         _out, err = process.communicate(timeout=glyd.hang_s)

@@ -18,6 +18,18 @@ from glyd_cli.serving.loading import NoRoomError
 from glyd_cli.serving.pool import Models, Served
 
 
+def test_other_names_for_the_first():
+    models = Models([("a", None, Served(FakeEngine("a"), None)), ("b", None, Served(FakeEngine("b"), None))])
+    models.also_call(["gpt-4o-mini", "a"])
+    assert models.find("gpt-4o-mini") == models.find("a") == models.find(None) == "a"
+    assert models.find("b") == "b"
+    assert models.names == ["a", "b"]
+    with pytest.raises(ValueError, match="'b' is the name of another model here"):
+        models.also_call(["b"])
+    with pytest.raises(ApiError, match="not served here"):
+        models.find("gpt-4o")
+
+
 class FakeEngine:
     """An engine that only counts how often it is stopped."""
 

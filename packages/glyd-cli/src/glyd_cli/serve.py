@@ -75,6 +75,7 @@ class ServeOptions:
     kv: Literal["auto", "plain", "packed"] = "auto"
     device: str | None = None
     name: str | None = None
+    alias: list[str] = field(default_factory=list)
     revision: str | None = None
     prompt: str | None = None
     system: str | None = None
@@ -131,6 +132,7 @@ def build_serve_parser() -> argparse.ArgumentParser:
     add("--kv", choices=("auto", "plain", "packed"))
     add("--device", metavar="NAME")
     add("--name", metavar="ID")
+    add("--alias", metavar="ID", action="append")
     add("--revision", metavar="REV")
     add("--idle-unload", metavar="TIME", type=_duration)
     add("--api-key-file", metavar="FILE")
@@ -357,6 +359,7 @@ glyd serve MODEL …  an OpenAI API for other programs, with one model or severa
                          fewer bytes, slower steps); auto is plain for now
       --device NAME      cpu, cuda, cuda:1 …
       --name ID          id of the model in the API
+      --alias ID         another id that the (first) model answers to; may be repeated
       --revision REV     of a model on the hub
       --trust-remote-code  run code that comes with the model
 

@@ -99,6 +99,21 @@ class Models:
         self._changing = asyncio.Lock()  # one model is loaded or unloaded at a time
         self._released = asyncio.Event()
         self._say = say
+        self._aliases: dict[str, str] = {}
+
+    def also_call(self, names: Iterable[str]) -> None:
+        """Let the first model be found by other names too; a model's own name stays its own.
+
+        Raises
+        ------
+        ValueError
+            Another model has such a name.
+        """
+        first = next(iter(self._entries))
+        for name in names:
+            if name in self._entries and name != first:
+                raise ValueError(f"{name!r} is the name of another model here")
+            self._aliases[name] = first
 
     @classmethod
     def of(cls, engine: Engine | EmbeddingEngine, tokenizer: PreTrainedTokenizerFast) -> Models:
@@ -136,6 +151,7 @@ class Models:
         """
         if name is None:
             return next(iter(self._entries))
+        name = self._aliases.get(name, name)
         if name not in self._entries:
             known = ", ".join(map(repr, self._entries))
             text = f"the model {name[:200]!r} is not served here, only {known}"

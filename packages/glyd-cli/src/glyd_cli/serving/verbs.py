@@ -76,6 +76,11 @@ def serve_model(options: ServeOptions, reporter: Reporter, listener: socket.sock
             n_waiting=options.queue,
             say=lambda text: reporter.say(f"glyd: {text}"),
         )
+    try:
+        models.also_call(options.alias)
+    except ValueError as error:
+        models.stop()
+        raise UsageError(f"--alias: {error}") from error
     info = first.engine.info
     reporter.stop()
     facts = (
