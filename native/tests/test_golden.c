@@ -84,6 +84,37 @@ static void test_stream(const golden *g, const glyd_limits *limits, int threads,
   glyd_dctx_free(ctx);
 }
 
+/* What opening takes is counted, at its most, in the memory of a writer. */
+static void test_opening(const uint8_t *content, size_t size, int level) {
+  counter c;
+  glyd_params params;
+  glyd_params_init(&params, level);
+  params.threads = 1;
+  params.segment_size = 1 << 18;
+  params.allocator = counter_allocator(&c);
+  uint64_t most[2];
+  for (int i = 0; i < 2; i++) {
+    params.containers = i == 0 ? GLYD_CONTAINERS_OFF : GLYD_CONTAINERS_ON;
+    most[i] = glyd_cctx_memory(&params);
+  }
+  glyd_cctx *cctx;
+  const size_t cap = (size_t)glyd_compress_bound(size, &params);
+  uint8_t *const out = malloc(cap);
+  if (!CHECK(out != NULL) || !CHECK_EQ(glyd_cctx_create(&cctx, &params), GLYD_OK)) return;
+  glyd_in from = {content, size, 0};
+  glyd_out to = {out, cap, 0};
+  size_t pending = 1;
+  CHECK_EQ(glyd_compress_stream(cctx, &to, &from, GLYD_END, &pending), GLYD_OK);
+  CHECK_EQ(pending, 0);
+  glyd_frame_info info;
+  CHECK_EQ(glyd_read_frame_header(out, to.pos, &info, NULL), GLYD_OK);
+  CHECK_EQ(info.has_opened, 1);
+  CHECK(c.peak > most[0] && c.peak <= most[1]);
+  glyd_cctx_free(cctx);
+  CHECK_EQ(c.now, 0);
+  free(out);
+}
+
 int main(int argc, char **argv) {
   const char *folder = argc > 1 ? argv[1] : NULL;
   char path[1000];
@@ -116,6 +147,11 @@ int main(int argc, char **argv) {
     test_stream(&g, NULL, 3, 100, content);
     TEST_AT("%s, byte by byte", g.name);
     test_stream(&g, NULL, 1, 1, content);
+    if (strncmp(g.name, "opened/", 7) == 0 && g.status == GLYD_OK) {
+      TEST_AT("%s, opened again", g.name);
+      test_opening(content, g.size, GLYD_LEVEL_MAX);
+      test_opening(content, g.size, GLYD_LEVEL_ULTRA);
+    }
     free(data);
   }
   test_where[0] = 0;

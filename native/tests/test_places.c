@@ -23,6 +23,12 @@ static void expect_places(const char *json, const char *older, size_t n, size_t 
   guard in = make_file(json, 0), base = make_file(older, n);
   glyd_fields_places *places;
   const size_t len = 8 + strlen(json), base_len = 8 + strlen(older) + n;
+  counter c = {0};
+  const glyd_allocator counted = counter_allocator(&c);
+  CHECK_EQ(glyd_fields_places_make(&places, in.p, len, base.p, base_len, &counted), GLYD_OK);
+  CHECK(c.peak <= glyd_fields_places_memory(base.p, base_len));
+  glyd_alloc_put(&counted, places);
+  CHECK_EQ(c.now, 0);
   CHECK_EQ(glyd_fields_places_make(&places, in.p, len, base.p, base_len, NULL), GLYD_OK);
   int64_t shift = -1;
   CHECK_EQ(places ? places->n : 0, want);
@@ -78,7 +84,33 @@ static void test_places(void) {
   }
 }
 
+/* Content with many more names than the base: the first of them are looked at, in memory that the base says. */
+static void test_many_names(void) {
+  static char many[200000];
+  size_t at = 1;
+  many[0] = '{';
+  for (int i = 0; i < 3000; i++)
+    at += (size_t)snprintf(many + at, sizeof many - at, "\"n%d.w\":{\"data_offsets\":[%d,%d]},", i, 8 * i, 8 * i + 8);
+  strcpy(many + at, "\"end\":0}");
+  guard in = make_file(many, 0),
+        base = make_file("{\"m.n1.w\":{\"data_offsets\":[0,8]},\"n2.w\":{\"data_offsets\":[8,16]}}", 16);
+  counter c;
+  const glyd_allocator counted = counter_allocator(&c);
+  const size_t len = 8 + strlen(many), base_len = 8 + 66 + 16;
+  glyd_fields_places *places;
+  CHECK_EQ(glyd_fields_places_make(&places, in.p, len, base.p, base_len, &counted), GLYD_OK);
+  int64_t shift = 0;
+  CHECK_EQ(glyd_fields_places_shift(places, len + 8, &shift), 1); /* n1.w, less what is before its first dot there */
+  CHECK(c.peak <= glyd_fields_places_memory(base.p, base_len) && c.peak < 1000);
+  glyd_alloc_put(&counted, places);
+  CHECK_EQ(c.now, 0);
+  CHECK_EQ(glyd_fields_places_memory(in.p, len - 1), 0); /* a header that is not all there */
+  guard_free(in);
+  guard_free(base);
+}
+
 int main(void) {
   test_places();
+  test_many_names();
   return test_end();
 }

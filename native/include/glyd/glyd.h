@@ -240,7 +240,9 @@ typedef enum glyd_op {
 /* Bytes a compression context allocates, all of them, for these params; 0 when
  * they are invalid. Exact for frames of up to 6,552 segments; longer ones (more
  * than 25 GiB with the default segments) take 64 KiB more for each 6,552 or
- * more segments of their index, until they end. */
+ * more segments of their index, until they end. What depends on the content
+ * counts at its most: containers that are opened, and, against a base with
+ * tensors, finding them by name. */
 GLYD_API uint64_t glyd_cctx_memory(const glyd_params *params);
 
 /* Create a context for one frame after the other with the same params.

@@ -26,7 +26,7 @@ typedef struct named {
 /* Tensors of a header, under their names and under these less what is before the first dot. */
 typedef struct list {
   named *of; /* NULL: they are counted only */
-  size_t n;
+  size_t n, most;
 } list;
 
 static uint64_t hash_of(const uint8_t *name, size_t len) {
@@ -88,13 +88,16 @@ static int read_value(span *s, uint64_t *begin, uint64_t *end) {
   return -1;
 }
 
+static void add_name(list *l, const uint8_t *name, size_t len, uint64_t begin, uint64_t end) {
+  if (l->n == l->most) return;
+  if (l->of) l->of[l->n] = (named){hash_of(name, len), begin, end};
+  l->n++;
+}
+
 static void add(list *l, span name, uint64_t begin, uint64_t end) {
   const uint8_t *const dot = memchr(name.at, '.', (size_t)(name.end - name.at));
-  if (l->of) l->of[l->n] = (named){hash_of(name.at, (size_t)(name.end - name.at)), begin, end};
-  l->n++;
-  if (!dot) return;
-  if (l->of) l->of[l->n] = (named){hash_of(dot + 1, (size_t)(name.end - dot) - 1), begin, end};
-  l->n++;
+  add_name(l, name.at, (size_t)(name.end - name.at), begin, end);
+  if (dot) add_name(l, dot + 1, (size_t)(name.end - dot) - 1, begin, end);
 }
 
 /* Add what a header has; it and its data start at from. Returns where the data
@@ -169,23 +172,40 @@ static size_t match(const list *content, const list *older, glyd_fields_place *o
   return n;
 }
 
+/* Names of the base, and as many times more of the content are looked at: of more than that, most are not in the base. */
+#define CONTENT_SHARE 2u
+
+/* Bytes for the places, and for the names until they are made. */
+static uint64_t places_size(size_t n) { return sizeof(glyd_fields_places) + n * sizeof(glyd_fields_place); }
+static uint64_t names_size(size_t content, size_t base) { return (uint64_t)(content + base) * sizeof(named); }
+
+static size_t count_names(const uint8_t *older, uint64_t older_size) {
+  list base = {NULL, 0, SIZE_MAX / sizeof(named) / (CONTENT_SHARE + 1)};
+  read_all(&base, older, older_size);
+  return base.n;
+}
+
+uint64_t glyd_fields_places_memory(const uint8_t *older, uint64_t older_size) {
+  const size_t n = count_names(older, older_size);
+  if (n == 0) return 0;
+  return places_size(CONTENT_SHARE * n) + names_size(CONTENT_SHARE * n, n) + 2 * GLYD_ALLOC_OVERHEAD;
+}
+
 glyd_status glyd_fields_places_make(glyd_fields_places **places, const uint8_t *in, size_t len, const uint8_t *older,
                                     uint64_t older_size, const glyd_allocator *allocator) {
   *places = NULL;
-  list content = {NULL, 0}, base = {NULL, 0};
-  if (read_header(&content, in, 0, len) == 0 || content.n == 0) return GLYD_OK;
-  read_all(&base, older, older_size);
-  if (base.n == 0) return GLYD_OK;
-  const uint64_t size = sizeof **places + content.n * sizeof(glyd_fields_place);
-  content.of = glyd_alloc_get(allocator, (content.n + base.n) * sizeof(named));
-  *places = glyd_alloc_get(allocator, size);
+  list base = {NULL, 0, count_names(older, older_size)}, content = {NULL, 0, CONTENT_SHARE * base.most};
+  if (base.most == 0 || read_header(&content, in, 0, len) == 0 || content.n == 0) return GLYD_OK;
+  content.most = content.n;
+  content.of = glyd_alloc_get(allocator, names_size(content.most, base.most));
+  *places = glyd_alloc_get(allocator, places_size(content.most));
   if (!content.of || !*places) {
     glyd_alloc_put(allocator, content.of);
     glyd_alloc_put(allocator, *places);
     *places = NULL;
     return GLYD_E_MEMORY;
   }
-  base.of = content.of + content.n;
+  base.of = content.of + content.most;
   content.n = 0;
   (void)read_header(&content, in, 0, len);
   read_all(&base, older, older_size);

@@ -53,15 +53,21 @@ static void release(opener *o) {
   glyd_alloc_put(o->allocator, o->workspace);
 }
 
-static glyd_status begin(opener *o, const uint8_t *in, size_t len, const glyd_allocator *allocator) {
+static size_t description_max(size_t len) { return len / 4 + 64; }
+
+static uint64_t opener_workspace(void) {
   const uint64_t writing = glyd_deflate_encode_workspace(), making = glyd_deflate_rebuild_workspace();
+  return writing > making ? writing : making;
+}
+
+static glyd_status begin(opener *o, const uint8_t *in, size_t len, const glyd_allocator *allocator) {
   *o = (opener){.in = in, .len = len, .allocator = allocator};
   o->area_cap = (size_t)glyd_opened_area_max(len);
-  o->description_cap = len / 4 + 64;
+  o->description_cap = description_max(len);
   o->area = glyd_alloc_get(allocator, o->area_cap);
   o->kept = glyd_alloc_get(allocator, len);
   o->description = glyd_alloc_get(allocator, o->description_cap);
-  o->workspace = glyd_alloc_get(allocator, writing > making ? writing : making);
+  o->workspace = glyd_alloc_get(allocator, opener_workspace());
   if (!o->area || !o->kept || !o->description || !o->workspace) return GLYD_E_MEMORY;
   o->writer = glyd_deflate_encode_begin(o->workspace, o->description, o->description_cap);
   return GLYD_OK;
@@ -169,16 +175,39 @@ static glyd_status verify(opener *o, size_t description_size, int *is_same) {
   return GLYD_OK;
 }
 
-/* The area as segments at out. */
-static glyd_status encode_area(const glyd_plan *plan, const uint8_t *area, size_t n, uint8_t *out, size_t cap,
-                               size_t *size) {
+/* Most bytes of a segment inside. */
+static uint64_t inner_max(const glyd_plan *plan) {
+  return plan->inner_segment < GLYD_OPENED_INNER_MAX ? plan->inner_segment : GLYD_OPENED_INNER_MAX;
+}
+
+/* The plan of segments of so many bytes inside. */
+static glyd_plan inner_plan(const glyd_plan *plan, uint64_t part) {
   glyd_plan inner = *plan;
   inner.containers = GLYD_CONTAINERS_OFF;
   inner.content_size = GLYD_SIZE_UNKNOWN;
-  const uint64_t most = plan->inner_segment < GLYD_OPENED_INNER_MAX ? plan->inner_segment : GLYD_OPENED_INNER_MAX;
-  /* Parts of the same size. */
-  const size_t parts = (size_t)((n + most - 1) / most), part = (n + parts - 1) / parts;
   inner.segment_size = inner.lz.segment_size = part;
+  return inner;
+}
+
+uint64_t glyd_opened_encode_memory(const glyd_plan *plan) {
+  const uint64_t len = plan->segment_size, area = glyd_opened_area_max((size_t)len);
+  const uint64_t part = area < inner_max(plan) ? area : inner_max(plan);
+  const glyd_plan inner = inner_plan(plan, part);
+  /* what opening has until it ends, then either of what proving and what encoding take */
+  const uint64_t opening = area + 2 * len + description_max((size_t)len) + opener_workspace() +
+                           BREAKS_MAX * sizeof(uint32_t) + 6 * GLYD_ALLOC_OVERHEAD;
+  const uint64_t proving = len + GLYD_ALLOC_OVERHEAD;
+  const uint64_t encoding = GLYD_SEGMENT_BUFFER(part) + glyd_segment_encode_workspace(&inner) + 2 * GLYD_ALLOC_OVERHEAD;
+  return opening + (proving > encoding ? proving : encoding);
+}
+
+/* The area as segments at out. */
+static glyd_status encode_area(const glyd_plan *plan, const uint8_t *area, size_t n, uint8_t *out, size_t cap,
+                               size_t *size) {
+  /* Parts of the same size. */
+  const uint64_t most = inner_max(plan);
+  const size_t parts = (size_t)((n + most - 1) / most), part = (n + parts - 1) / parts;
+  const glyd_plan inner = inner_plan(plan, part);
   uint8_t *const buffer = glyd_alloc_get(&plan->allocator, GLYD_SEGMENT_BUFFER(part));
   void *const workspace = glyd_alloc_get(&plan->allocator, glyd_segment_encode_workspace(&inner));
   glyd_status status = buffer && workspace ? GLYD_OK : GLYD_E_MEMORY;

@@ -16,6 +16,9 @@ int glyd_opened_encode_sniff(const uint8_t *in, size_t len);
 glyd_status glyd_opened_encode(const glyd_plan *plan, const uint8_t *in, size_t len, uint8_t *out, size_t cap,
                                size_t *size, size_t *opened);
 
+/* Most bytes that glyd_opened_encode allocates at once for a segment. */
+uint64_t glyd_opened_encode_memory(const glyd_plan *plan);
+
 /* What becomes of the places where streams may begin: at most `cap` of them, in order; *n: all there are. */
 glyd_status glyd_opened_encode_survey(const uint8_t *in, size_t len, const glyd_allocator *allocator,
                                       glyd_stream_info *streams, size_t cap, size_t *n);

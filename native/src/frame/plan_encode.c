@@ -114,6 +114,11 @@ glyd_status glyd_plan_encode_weights(glyd_plan *plan, const uint8_t *in, size_t 
   return glyd_fields_places_make(&plan->places, in, first, plan->base->data, plan->base->size, &plan->allocator);
 }
 
+uint64_t glyd_plan_encode_memory(const glyd_plan *plan) {
+  if (!plan->base || plan->weights == GLYD_WEIGHTS_OFF) return 0;
+  return glyd_fields_places_memory(plan->base->data, plan->base->size);
+}
+
 void glyd_plan_encode_free(glyd_plan *plan) {
   glyd_alloc_put(&plan->allocator, plan->places);
   plan->places = NULL;

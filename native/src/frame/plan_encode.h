@@ -50,6 +50,9 @@ glyd_status glyd_plan_encode(glyd_plan *plan, const glyd_params *params, uint64_
  * glyd_plan_encode_free follows. */
 glyd_status glyd_plan_encode_weights(glyd_plan *plan, const uint8_t *in, size_t len);
 
+/* Most bytes that glyd_plan_encode_weights allocates, whatever the content. */
+uint64_t glyd_plan_encode_memory(const glyd_plan *plan);
+
 /* Free what the plan has. */
 void glyd_plan_encode_free(glyd_plan *plan);
 

@@ -16,6 +16,7 @@
 #include "common/thread.h"
 #include "frame/frame_common.h"
 #include "frame/header_encode.h"
+#include "frame/opened_encode.h"
 #include "frame/segment_encode.h"
 
 #define INDEX_CHUNK (64u << 10)
@@ -83,7 +84,10 @@ uint64_t glyd_stream_encode_memory(const glyd_params *params) {
   const uint64_t workspace = glyd_segment_encode_workspace(&plan);
   uint64_t one = plan.segment_size + GLYD_SEGMENT_BUFFER(plan.segment_size) + 2 * GLYD_ALLOC_OVERHEAD;
   if (workspace) one += workspace + GLYD_ALLOC_OVERHEAD;
-  return context_size(&plan) + INDEX_CHUNK + 2 * GLYD_ALLOC_OVERHEAD + (uint64_t)plan.threads * one;
+  if (plan.containers != GLYD_CONTAINERS_OFF) /* beside the choice between both */
+    one += glyd_opened_encode_memory(&plan) + plan.segment_size + GLYD_ALLOC_OVERHEAD;
+  const uint64_t all = context_size(&plan) + INDEX_CHUNK + 2 * GLYD_ALLOC_OVERHEAD + (uint64_t)plan.threads * one;
+  return all + glyd_plan_encode_memory(&plan);
 }
 
 void glyd_stream_encode_free(glyd_cctx *ctx) {
