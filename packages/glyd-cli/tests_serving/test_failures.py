@@ -17,7 +17,6 @@ import transformers
 import glyd
 from glyd_cli import machine
 from glyd_cli.__main__ import main
-from glyd_cli.serve import read_keys
 from glyd_cli.serving import loading
 
 
@@ -203,21 +202,6 @@ def test_an_address_of_another_machine(fails, model_path, monkeypatch):
 def test_an_open_address_without_a_key(fails, model_path, monkeypatch):
     monkeypatch.delenv("GLYD_API_KEY", raising=False)
     assert "set a key in GLYD_API_KEY first" in fails("serve", model_path, "--host", "0.0.0.0", code=1)
-
-
-def test_keys_in_a_file(fails, model_path, tmp_path, monkeypatch):
-    monkeypatch.delenv("GLYD_API_KEY", raising=False)
-    path = tmp_path / "keys"
-    assert "keys: no such file" in fails("serve", model_path, "--api-key-file", str(path), code=2)
-    path.write_text("\n# nobody\n  \n", encoding="utf-8")
-    assert "has no key: write one a line" in fails("serve", model_path, "--api-key-file", str(path), code=2)
-    path.write_bytes(b"\xff\xfe")
-    assert "no text of keys" in fails("serve", model_path, "--api-key-file", str(path), code=2)
-    path.write_text("# of the team\n one \ntwo\n", encoding="utf-8")
-    assert read_keys(str(path)) == ["one", "two"]
-    monkeypatch.setenv("GLYD_API_KEY", "three")
-    assert read_keys(str(path)) == ["three", "one", "two"]
-    assert read_keys(None) == ["three"]
 
 
 # ---- the model -------------------------------------------------------------
