@@ -23,9 +23,9 @@
 #define LEADING 8u     /* fields whose texts are counted */
 #define TEXTS_MAX 192u /* different texts of a leading field with digits that is cut out */
 #define TEXTS_LOG 9u
-#define GROUP_MAX 1024u                  /* skeletons of lines with the same number of fields that are compared */
-#define PARTS 16u                        /* of long content that are looked at for fields */
-#define PART_BYTES ((uint32_t)128 << 10) /* of each */
+#define GROUP_MAX 1024u                 /* skeletons of lines with the same number of fields that are compared */
+#define PARTS 16u                       /* of long content that are looked at for fields */
+#define PART_BYTES ((uint32_t)32 << 10) /* of each */
 
 enum { OTHER = 0, DIGIT = 1, LETTER = 2 };
 
@@ -39,6 +39,7 @@ typedef struct splitter {
   const uint8_t *end;
   uint8_t kind[256];
   skeleton *table;
+  uint32_t table_mask;          /* places less 1: a power of two, 1 << TABLE_LOG at most */
   uint64_t cut[FIELDS_MAX + 1]; /* fields that are cut out whole, by the number of fields of the line */
   uint32_t head;                /* fields that most lines begin with */
   uint32_t *taken;              /* of each line: 1 + skeleton + level << TABLE_LOG, 0: none yet */
@@ -53,7 +54,10 @@ static uint64_t mix(uint64_t h, const uint8_t *p, size_t n) {
     h ^= h >> 32;
   }
   uint64_t tail = n;
-  for (size_t i = 0; i < n; i++) tail = tail << 8 | p[i];
+  if (n >= 4)
+    tail += glyd_load32(p) ^ (uint64_t)glyd_load32(p + n - 4) << 31;
+  else if (n > 0)
+    tail += (uint64_t)p[0] << 8 | (uint64_t)p[n >> 1] << 16 | (uint64_t)p[n - 1] << 24;
   h = (h ^ tail) * 0x9FB21C651E98DF25u;
   return h ^ h >> 29;
 }
@@ -70,8 +74,8 @@ static int has_shape(const splitter *s, const uint8_t *p, const char *shape) {
 /* End of the time at p, or p. */
 static const uint8_t *skip_time(const splitter *s, const uint8_t *p) {
   static const struct {
-    const char *shape;
-    uint32_t len;
+    const char shape[21];
+    uint8_t len;
   } shapes[] = {{"dddd-dd-dd dd:dd:dd", 19},
                 {"dddd-dd-ddTdd:dd:dd", 19},
                 {"dddd/dd/dd dd:dd:dd", 19},
@@ -79,7 +83,7 @@ static const uint8_t *skip_time(const splitter *s, const uint8_t *p) {
                 {"dd:dd:dd", 8}};
   if (s->end - p < 8 || (p[2] != ':' && p[2] != '/' && p[4] != '-' && p[4] != '/')) return p;
   for (unsigned i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-    if (!has_shape(s, p, shapes[i].shape)) continue;
+    if ((shapes[i].shape[4] != 'd' && shapes[i].shape[4] != (char)p[4]) || !has_shape(s, p, shapes[i].shape)) continue;
     p += shapes[i].len;
     if (s->end - p > 1 && (*p == '.' || *p == ',') && s->kind[p[1]] == DIGIT) {
       const uint8_t *q = p + 1;
@@ -185,12 +189,10 @@ static int walk_fields(const splitter *s, const uint8_t *p, line *out) {
         if (whole > p && whole <= stop) {
           p = whole;
         } else {
-          int letters = 0;
-          for (digits = 0; p < stop && s->kind[*p] != OTHER; p++) {
-            digits |= s->kind[*p] == DIGIT;
-            letters |= s->kind[*p] != DIGIT;
-          }
-          if (!letters) p = skip_decimals(s, p, stop);
+          unsigned kinds = 0;
+          for (uint8_t k; (k = s->kind[*p]) != OTHER; p++) kinds |= k; /* the end of the line is no letter */
+          digits = (kinds & DIGIT) != 0;
+          if (kinds == DIGIT) p = skip_decimals(s, p, stop);
         }
         if (!digits) continue;
       } else if (*p == '"') {
@@ -340,7 +342,7 @@ static int walk(const splitter *s, const uint8_t *p, unsigned level, line *out) 
 }
 
 static skeleton *find(const splitter *s, uint64_t hash) {
-  const uint32_t mask = (1u << TABLE_LOG) - 1;
+  const uint32_t mask = s->table_mask;
   uint32_t k = (uint32_t)(hash >> 20) & mask;
   for (uint32_t i = 0; i < 64; i++, k = (k + 1) & mask)
     if (s->table[k].hash == hash || s->table[k].hash == 0) return &s->table[k];
@@ -391,7 +393,7 @@ static group *new_group(glyd_record_memory *memory) {
 /* Skeletons and texts of the lines from p on. 0: no memory. */
 static int collect(finder *x, const uint8_t *p, const uint8_t *end) {
   line *const l = x->l;
-  const uint32_t mask = (1u << TABLE_LOG) - 1;
+  const uint32_t mask = x->s->table_mask;
   for (; p < end; p = l->next) {
     if (!walk_fields(x->s, p, l)) continue;
     group *g = x->groups[l->n_fields];
@@ -519,7 +521,7 @@ static int find_fields(splitter *s, line *l) {
   for (uint32_t f = 0; f < LEADING; f++)
     for (uint32_t n = f + 1; weight[f] * 2 > x->lines && n <= FIELDS_MAX; n++) s->cut[n] |= (uint64_t)1 << f;
   find_head(x);
-  memset(s->table, 0, (sizeof *s->table) << TABLE_LOG);
+  memset(s->table, 0, (s->table_mask + 1) * sizeof *s->table);
   memory->at = before;
   return 1;
 }
@@ -574,7 +576,7 @@ static void count_level(splitter *s, const uint8_t *in, unsigned level, line *l)
 /* Lines whose skeleton is common. */
 static uint32_t common_lines(const splitter *s) {
   uint32_t sum = 0;
-  for (uint32_t k = 0; k < 1u << TABLE_LOG; k++)
+  for (uint32_t k = 0; k <= s->table_mask; k++)
     if (s->table[k].count >= COMMON) sum += s->table[k].count;
   return sum;
 }
@@ -590,7 +592,7 @@ static void take_common(splitter *s, uint32_t least, uint32_t most) {
   uint32_t n = 0;
   const uint32_t room = GLYD_RECORD_TEMPLATES_MAX - s->rows->n_templates;
   if (most > room) most = room;
-  for (uint32_t k = 0; k < 1u << TABLE_LOG; k++) {
+  for (uint32_t k = 0; k <= s->table_mask; k++) {
     skeleton *const x = &s->table[k];
     if (x->hash == 0 || x->which != UINT32_MAX || x->count < least) continue;
     if (n == most && !(n > 0 && is_before(x, best[n - 1]))) continue;
@@ -602,7 +604,7 @@ static void take_common(splitter *s, uint32_t least, uint32_t most) {
     best[i]->which = s->rows->n_templates;
     s->rows->templates[s->rows->n_templates++] = (glyd_record_template){.literal = NULL};
   }
-  for (uint32_t k = 0; k < 1u << TABLE_LOG; k++) /* rare ones make room */
+  for (uint32_t k = 0; k <= s->table_mask; k++) /* rare ones make room */
     if (s->table[k].which == UINT32_MAX) s->table[k].count = 0;
 }
 
@@ -665,11 +667,14 @@ int glyd_record_split_log(glyd_record_rows *rows) {
   splitter s = {.rows = rows, .end = rows->in + len};
   for (unsigned c = 0; c < 256; c++)
     s.kind[c] = c >= '0' && c <= '9' ? DIGIT : (c | 32) - 'a' < 26 || c == '_' || c >= 128 ? LETTER : OTHER;
-  s.table = glyd_record_memory_get(rows->memory, 1u << TABLE_LOG, sizeof *s.table);
+  for (uint32_t i = 0; i < len; i++) lines += rows->in[i] == '\n';
+  s.table_mask = 255;
+  while (s.table_mask < (uint64_t)4 * lines && s.table_mask < (1u << TABLE_LOG) - 1)
+    s.table_mask = 2 * s.table_mask + 1;
+  s.table = glyd_record_memory_get(rows->memory, s.table_mask + 1, sizeof *s.table);
   line *const l = glyd_record_memory_get(rows->memory, 1, sizeof *l);
   if (!s.table || !l) return 0;
-  memset(s.table, 0, (sizeof *s.table) << TABLE_LOG);
-  for (uint32_t i = 0; i < len; i++) lines += rows->in[i] == '\n';
+  memset(s.table, 0, (s.table_mask + 1) * sizeof *s.table);
   s.taken = glyd_record_memory_get(rows->memory, lines, sizeof *s.taken);
   if (!s.taken) return 0;
   memset(s.taken, 0, lines * sizeof *s.taken);
