@@ -36,6 +36,42 @@ def map_bits(numbers: list[int], width: int) -> bytes:
     return bits.bytes()
 
 
+def bits_of(*zeros: int) -> bytes:
+    """Return so many zero bits and a one, for each."""
+    bits = w.BitWriter()
+    for count in zeros:
+        bits.put(1 << count, count + 1)
+    return bits.bytes()
+
+
+def changed_cases() -> Iterator[Case]:
+    """Rules about code lengths as differences from the last ones."""
+    text = b"aababaaab" * 30
+    own = fine_plane(text, 2, w.code_lengths(TWO) + w.join_streams(w.streams(text, TWO), len(text)))
+
+    def block(content: bytes, differences: bytes, lengths: dict[int, int]) -> bytes:
+        plane = fine_plane(content, 7, differences + w.join_streams(w.streams(content, lengths), len(content)))
+        return fine(len(content), written={"literals": plane})
+
+    first = fine(len(text), written={"literals": own})
+    for name, lengths in (
+        ("same", TWO), ("removed", {97: 1, 99: 1}), ("more", {97: 1, 98: 2, 100: 2}), ("before", {0: 1, 97: 2, 98: 2}),
+        ("all-others", {1: 1, 255: 1}), ("last", {97: 1, 98: 2, 255: 2}),
+    ):  # fmt: skip
+        content = bytes(sorted(lengths)) * 90
+        data = lz(text + content, first, block(content, w.differences(TWO, lengths), lengths))
+        yield good(f"fine-changed-{name}", data, text + content)
+    for name, differences in (
+        ("length-0", bits_of(1, 2)), ("length-13", bits_of(24, 0)), ("kraft-over", bits_of(2, 0, 0, 10)), ("new-length-0", bits_of(2, 0, 0, 11)),
+        ("past-255", bits_of(22, 22, 8) + b"\xff" * 30),
+    ):  # fmt: skip
+        yield Case(f"fine-changed-{name}", lz(text * 2, first, block(text, differences, TWO)), "corrupt")
+    alone = block(text, w.differences(TWO, TWO), TWO)
+    yield Case("fine-changed-none", lz(text, alone), "corrupt")
+    before = [Segment(w.LZ, text, first), Segment(w.LZ, text, alone)]
+    yield Case("fine-changed-of-segment-before", frame(before), "corrupt")
+
+
 def streams(content: bytes, *, last_size: int = 0) -> bytes:
     """Return the eight streams of a, b and what costs no bits: one bit for each b after anything and a after a."""
     chunk = -(-len(content) // 8)
@@ -70,8 +106,17 @@ def context_cases() -> Iterator[Case]:
     yield Case("fine-contexts-none", lz(text, literals(5, b"")), "corrupt")
     before = [Segment(w.LZ, text, literals()), Segment(w.LZ, text, literals(5, b""))]
     yield Case("fine-contexts-of-segment-before", frame(before), "corrupt")
-    for mode in (6, 7):
-        yield Case(f"fine-mode-{mode}", lz(text, literals(mode)), "corrupt")
+    yield Case("fine-changes-none", lz(text, literals(6, b"\0\0")), "corrupt")
+    for name, head, content in (
+        ("no", b"\0\0", text), ("single", b"\2\2a", text), ("same", b"\1\0" + w.differences(TWO, TWO), text),
+        ("to-code", b"\3\2" + w.differences(TWO, TWO) + b"a", text),
+    ):  # fmt: skip
+        yield good(f"fine-changes-{name}", lz(text * 2, literals(), literals(6, head)), text + content)
+    for name, head in (
+        ("table-2", b"\4\0"), ("single-unchanged", b"\0\2a"), ("length-0", b"\1\0" + bits_of(2, 1)),
+        ("kraft-over", b"\1\0" + bits_of(2, 0, 0, 10)), ("length-13", b"\1\0" + bits_of(24, 0)),
+    ):  # fmt: skip
+        yield Case(f"fine-changes-{name}", lz(text * 2, literals(), literals(6, head)), "corrupt")
     for n in (0, 1, 9, 255):
         yield Case(f"fine-tables-{n}", lz(text, literals(head=bytes([n]) + tables[1:])), "corrupt")
     yield Case("fine-singles-more", lz(text, literals(head=b"\2\6" + tables[2:])), "corrupt")

@@ -26,6 +26,8 @@ class FineState(CodedState):
         if name not in KINDS:
             return super().write_plane(rng, name, content)
         if len(content) < 256 or rng.random() < 0.3:
+            if content and name in self.tables and rng.random() < 0.4:
+                return self.write_changed(rng, name, content)
             return self.write_mode(rng, name, content, 3)
         contexts = self.contexts_of(name, content)
         by_context: dict[int, set[int]] = {}
@@ -36,9 +38,44 @@ class FineState(CodedState):
             codes, numbers = old
             if all(symbols <= codes[numbers.get(c, 0)].keys() for c, symbols in by_context.items()):
                 return w.varint(len(content) << 3 | 5) + self.streams(content, contexts, codes, numbers)
+            return self.write_changes(rng, name, content, contexts, by_context)
         codes, numbers, tables = self.tables_of(rng, name, by_context)
         self.contexts[name] = codes, numbers
         return w.varint(len(content) << 3 | 4) + tables + self.streams(content, contexts, codes, numbers)
+
+    def write_changed(self, rng: Random, name: str, content: bytes) -> bytes:
+        """Return a plane whose own table is written as differences from the last one."""
+        before, now = self.tables[name], random_code(rng, content)
+        if rng.random() < 0.5 and set(content) <= before.keys():
+            now = before
+        self.tables[name] = now
+        parts = w.join_streams(w.streams(content, now), len(content))
+        return w.varint(len(content) << 3 | 7) + w.differences(before, now) + parts
+
+    def write_changes(
+        self, rng: Random, name: str, content: bytes, contexts: bytes, by_context: dict[int, set[int]]
+    ) -> bytes:
+        """Return a plane by the last tables, but for those that cannot hold it, and some more."""
+        codes, numbers = self.contexts[name]
+        codes = list(codes)
+        changed = singles = 0
+        tables = b""
+        for k, before in enumerate(codes):
+            symbols = set().union(*(by_context[c] for c in by_context if numbers.get(c, 0) == k))
+            if symbols <= before.keys() and rng.random() < 0.7:
+                continue
+            changed |= 1 << k
+            symbols = symbols or {rng.randrange(256)}
+            if len(symbols) == 1 and rng.random() < 0.5:
+                codes[k] = dict.fromkeys(symbols, 0)
+                singles |= 1 << k
+                tables += bytes(symbols)
+            else:
+                codes[k] = random_code(rng, bytes(sorted(symbols)))
+                tables += w.differences(before, codes[k]) if min(before.values()) else w.code_lengths(codes[k])
+        self.contexts[name] = codes, numbers
+        head = w.varint(len(content) << 3 | 6) + bytes([changed, singles])
+        return head + tables + self.streams(content, contexts, codes, numbers)
 
     def contexts_of(self, name: str, content: bytes) -> bytes:
         """Return the context of each byte."""

@@ -308,6 +308,27 @@ def code_lengths(lengths: dict[int, int]) -> bytes:
     return bits.bytes()
 
 
+def differences(before: dict[int, int], lengths: dict[int, int]) -> bytes:
+    """Return the bytes of code lengths as differences from others."""
+    bits = BitWriter()
+    for symbol, length in sorted(before.items()):
+        zeros = zigzag(lengths.get(symbol, CODE_BITS_MAX + 1) - length)
+        bits.put(1 << zeros, zeros + 1)
+    gap = 1
+    kraft = sum(1 << (CODE_BITS_MAX - lengths[symbol]) for symbol in lengths.keys() & before.keys())
+    for symbol in sorted(set(range(256)) - before.keys()):
+        if kraft == 1 << CODE_BITS_MAX:
+            break
+        if symbol not in lengths:
+            gap += 1
+            continue
+        bits.gamma(gap)
+        bits.put(1 << (CODE_BITS_MAX - lengths[symbol]), CODE_BITS_MAX - lengths[symbol] + 1)
+        kraft += 1 << (CODE_BITS_MAX - lengths[symbol])
+        gap = 1
+    return bits.bytes()
+
+
 def canonical(lengths: dict[int, int]) -> dict[int, tuple[int, int]]:
     """Return symbol -> (code, bits), the code with its first bit lowest."""
     codes = {}

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from reference_bytes import Bits, Bytes
-from reference_planes import Plane, Tables, canonical_codes, read_code_lengths, read_mode
+from reference_planes import (
+    Plane,
+    Tables,
+    canonical_codes,
+    lengths_of,
+    read_code_lengths,
+    read_differences,
+    read_mode,
+)
 
 FINE_MIN: Final = 256
 TABLES_MAX: Final = {"literals": 8, "commands": 6, "offset codes": 5}
@@ -56,6 +64,23 @@ def read_context_tables(source: Bytes, kind: str) -> ContextTables:
     return ContextTables(codes, numbers)
 
 
+def read_changes(source: Bytes, kind: str, tables: ContextTables) -> None:
+    """Read the tables that come instead of those before."""
+    n = len(tables.codes)
+    changed, singles = source.number(1, "changed tables"), source.number(1, "tables of one symbol")
+    source.require(changed < 1 << n, f"{kind}: changed tables {changed:#b} of {n}")
+    source.require(singles & ~changed == 0, f"{kind}: single tables {singles:#b} of changed ones {changed:#b}")
+    for k in range(n):
+        before = tables.codes[k]
+        if singles >> k & 1:
+            tables.codes[k] = source.number(1, "symbol")
+        elif changed >> k & 1:
+            lengths = (
+                read_code_lengths(source) if isinstance(before, int) else read_differences(source, lengths_of(before))
+            )
+            tables.codes[k] = canonical_codes(lengths)
+
+
 def read_fine_plane(
     source: Bytes,
     kind: str,
@@ -66,15 +91,16 @@ def read_fine_plane(
 ) -> Plane:
     """Read a fine plane; contexts: those of offset codes, None: the bytes before."""
     n, mode = divmod(source.varint(f"{kind}: size and mode"), 8)
-    if mode < 4:
+    if mode < 4 or mode == 7:
         return read_mode(source, kind, n, mode, most, last_tables)
-    source.require(mode <= 5, f"{kind}: mode {mode}")
     source.require(FINE_MIN <= n <= most, f"{kind}: {n} bytes with contexts, at most {most}")
     source.require(contexts is None or n <= len(contexts), f"{kind}: {n} bytes, fewer contexts")
     if mode == 4:
         last_contexts[kind] = read_context_tables(source, kind)
     source.require(kind in last_contexts, f"{kind}: no last tables")
     tables = last_contexts[kind]
+    if mode == 6:
+        read_changes(source, kind, tables)
     sizes = [source.number(2, "stream size") for _ in range(7)]
     chunk = -(-n // 8)
     out = bytearray()

@@ -59,6 +59,30 @@ def read_code_lengths(source: Bytes) -> dict[int, int]:
         symbol += bits.gamma("unused symbols")
 
 
+def read_differences(source: Bytes, before: dict[int, int]) -> dict[int, int]:
+    """Read code lengths as differences from those before: symbol -> bits."""
+    bits = Bits(source)
+    lengths: dict[int, int] = {}
+    for symbol, length in sorted(before.items()):
+        now = length + unzigzag(bits.zeros(2 * CODE_BITS_MAX, "difference of code lengths"))
+        source.require(1 <= now <= CODE_BITS_MAX + 1, f"code length {now}")
+        if now <= CODE_BITS_MAX:
+            lengths[symbol] = now
+    others = iter([symbol for symbol in range(256) if symbol not in before])
+    while (kraft := sum(1 << (CODE_BITS_MAX - length) for length in lengths.values())) < 1 << CODE_BITS_MAX:
+        for _ in range(bits.gamma("symbols without a code")):
+            symbol = next(others, 256)
+        source.require(symbol <= 255, "code length of a symbol past 255")
+        lengths[symbol] = CODE_BITS_MAX - bits.zeros(CODE_BITS_MAX - 1, "code length")
+    source.require(kraft == 1 << CODE_BITS_MAX, "Kraft sum over 1")
+    return lengths
+
+
+def lengths_of(codes: dict[tuple[int, int], int]) -> dict[int, int]:
+    """Return symbol -> bits."""
+    return {symbol: length for (length, _), symbol in codes.items()}
+
+
 def canonical_codes(lengths: dict[int, int]) -> dict[tuple[int, int], int]:
     """Assign codes by length, then symbol, counting up: (bits, code) -> symbol."""
     codes: dict[tuple[int, int], int] = {}
@@ -109,7 +133,7 @@ def read_plane(source: Bytes, kind: str, most: int, last_tables: Tables) -> Plan
 
 
 def read_mode(source: Bytes, kind: str, n: int, mode: int, most: int, last_tables: Tables) -> Plane:
-    """Read what follows the head of a plane, in one of the four modes of all planes."""
+    """Read what follows the head of a plane, in one of the modes without contexts (7 is one of fine planes alone)."""
     source.require(n <= most, f"{kind}: {n} bytes in a plane of at most {most}")
     if n == 0:
         source.require(mode == 0, f"{kind}: mode {mode} of an empty plane")
@@ -121,4 +145,6 @@ def read_mode(source: Bytes, kind: str, n: int, mode: int, most: int, last_table
     if mode == 2:
         last_tables[kind] = canonical_codes(read_code_lengths(source))
     source.require(kind in last_tables, f"{kind}: no last table")
+    if mode == 7:
+        last_tables[kind] = canonical_codes(read_differences(source, lengths_of(last_tables[kind])))
     return Plane(kind, read_streams(source, last_tables[kind], n), source)

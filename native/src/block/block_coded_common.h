@@ -27,6 +27,7 @@
 #define GLYD_CODED_FINE_LENGTH 3    /* what codes begin with, without one */
 #define GLYD_CODED_LITERALS_ESCAPE 3u
 #define GLYD_CODED_OFFSET_CODES 200u /* codes from here on are corrupt */
+#define GLYD_CODED_LOW_FROM 64u      /* codes from here on have 8 extra bits or more, and so a low byte */
 #define GLYD_CODED_OFFSET_BIAS 7u
 /* Codes of offsets near a slot: GLYD_CODED_OFFSET_CODES + NEAR_SLOT * slot + NEAR_SIGN if below it + class */
 #define GLYD_CODED_NEAR_SLOT 18u

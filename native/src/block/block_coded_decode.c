@@ -29,10 +29,9 @@ typedef struct coded_decoder {
   uint8_t literal_escapes[GLYD_CODED_SEQUENCES_MAX + SLACK];
   uint8_t match_escapes[GLYD_CODED_SEQUENCES_MAX + SLACK];
   uint8_t offset_codes[GLYD_CODED_SEQUENCES_MAX + 8]; /* before: contexts of them, written by eights */
-  uint8_t low_bytes[GLYD_CODED_SEQUENCES_MAX + 1];    /* one is read past the last */
   uint8_t long_bytes[3][GLYD_CODED_LONGS_MAX];
   uint32_t longs[GLYD_CODED_LONGS_MAX];
-  uint32_t offsets[GLYD_CODED_SEQUENCES_MAX + GLYD_CODED_BATCH + 1];
+  uint32_t offsets[GLYD_CODED_SEQUENCES_MAX + GLYD_CODED_BATCH + 1]; /* before: low bytes, at the end */
 } coded_decoder;
 
 _Static_assert(sizeof(coded_decoder) <= (1u << 20) - (64u << 10) - 4096, "the frame counts on 1 MiB in all");
@@ -45,7 +44,7 @@ void glyd_coded_decode_reset(void *workspace) {
   coded_decoder *d = workspace;
   static const uint32_t start[GLYD_CODED_REPEATS] = GLYD_CODED_REPEAT_START;
   for (unsigned k = 0; k < GLYD_CODED_PLANES; k++) d->tables[k].bits = 0;
-  for (unsigned k = 0; k < GLYD_CODED_FINE_PLANES; k++) d->contexts[k].valid = 0;
+  for (unsigned k = 0; k < GLYD_CODED_FINE_PLANES; k++) d->contexts[k].n = 0;
   memcpy(d->repeat, start, sizeof start);
 }
 
@@ -96,6 +95,14 @@ static int wants_contexts(const glyd_plane_input *input) {
   uint64_t head;
   return glyd_get_varint(input->at, input->end, &head) != NULL &&
          (head & ((1u << GLYD_PLANE_FINE_BITS) - 1)) >= GLYD_PLANE_CONTEXTS;
+}
+
+/* Offsets whose codes have a low byte. */
+static size_t count_low(const uint8_t *codes, size_t n) {
+  size_t found = 0;
+  for (size_t i = 0; i < n; i++)
+    found += (uint8_t)(codes[i] - GLYD_CODED_LOW_FROM) < GLYD_CODED_OFFSET_CODES - GLYD_CODED_LOW_FROM;
+  return found;
 }
 
 static unsigned largest_byte(const uint8_t *at, size_t n) {
@@ -171,9 +178,15 @@ glyd_status glyd_coded_block_decode(unsigned cpu, void *workspace, uint8_t *segm
   if (planes.near && largest_byte(codes, n_codes) >= GLYD_CODED_OFFSET_CODES + GLYD_CODED_NEAR_CODES)
     return GLYD_E_CORRUPT;
   if (flags & GLYD_CODED_FLAG_LOW) {
-    status = glyd_huffman_decode_plane(cpu, &d->tables[GLYD_CODED_PLANE_LOW], &input, d->low_bytes,
-                                       GLYD_CODED_SEQUENCES_MAX, SIZE_MAX, &low, &n_low);
+    /* Where offsets will be, the last one where the last offset ends: an offset is
+     * written once its low byte is read, and does not reach that of the next, as
+     * there are no more of them left than offsets. One more is read past the last. */
+    const size_t wanted = count_low(codes, n_codes);
+    uint8_t *const place = (uint8_t *)(d->offsets + GLYD_CODED_SEQUENCES_MAX) - wanted;
+    status =
+        glyd_huffman_decode_plane(cpu, &d->tables[GLYD_CODED_PLANE_LOW], &input, place, wanted, SIZE_MAX, &low, &n_low);
     if (status != GLYD_OK) return status;
+    if (n_low != wanted) return GLYD_E_CORRUPT;
   }
   if (flags & GLYD_CODED_FLAG_LONG) {
     const uint8_t *bytes[3];

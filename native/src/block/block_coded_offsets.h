@@ -46,7 +46,7 @@ GLYD_INLINE glyd_status glyd_coded_read_offsets(const uint8_t *codes, size_t n, 
   return (pos + 7) >> 3 == limit >> 3 ? GLYD_OK : GLYD_E_CORRUPT;
 }
 
-/* The same with a plane of low bytes, readable up to n bytes whatever n_low. */
+/* The same with a plane of as many low bytes as the codes have, readable for one more. It may lie behind out. */
 GLYD_INLINE glyd_status glyd_coded_read_offsets_low(const uint8_t *codes, size_t n, const uint8_t *low, size_t n_low,
                                                     const uint8_t *raw, const uint8_t *raw_end, const uint8_t *readable,
                                                     uint32_t *out) {

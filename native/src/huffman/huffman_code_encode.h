@@ -15,6 +15,9 @@
 /* Write the code lengths, GLYD_HUFFMAN_LENGTHS_BUFFER bytes of room; returns the end. */
 uint8_t *glyd_huffman_put_lengths(uint8_t *out, const uint8_t length[256]);
 
+/* The same as differences from the lengths of another code, which has at least two symbols. */
+uint8_t *glyd_huffman_put_differences(uint8_t *out, const uint8_t last[256], const uint8_t length[256]);
+
 /* glyd_huffman_encode_plane_above with so many bits of the head for the mode. */
 uint8_t *glyd_huffman_encode_plane_headed(unsigned cpu, uint8_t *out, const uint8_t *in, size_t n,
                                           const uint32_t *counts, glyd_huffman_code *last, unsigned gain_shift,

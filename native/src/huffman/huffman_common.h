@@ -19,8 +19,10 @@ enum {
   GLYD_PLANE_FILL = 1,
   GLYD_PLANE_OWN = 2,
   GLYD_PLANE_LAST = 3,
-  GLYD_PLANE_CONTEXTS = 4,     /* fine planes only: own tables by context */
-  GLYD_PLANE_LAST_CONTEXTS = 5 /* and the last ones */
+  GLYD_PLANE_CONTEXTS = 4,         /* fine planes only: own tables by context */
+  GLYD_PLANE_LAST_CONTEXTS = 5,    /* and the last ones */
+  GLYD_PLANE_CHANGED_CONTEXTS = 6, /* the last ones, but for some tables */
+  GLYD_PLANE_CHANGED = 7           /* own table, as differences from the last one */
 };
 
 #define GLYD_PLANE_BITS 2          /* of the mode in the head of a plane */

@@ -10,6 +10,24 @@
 
 #define TABLE ((size_t)1 << GLYD_HUFFMAN_BITS)
 
+/* Table number k: of one symbol, or a code. */
+static glyd_status read_table(glyd_plane_input *in, glyd_context_tables *tables, uint16_t *entries, unsigned k,
+                              unsigned singles, int changed, uint32_t *place) {
+  uint16_t *const entry = entries + k * TABLE;
+  glyd_huffman_lengths *const code = &tables->code[k];
+  unsigned bits = 0;
+  if (singles >> k & 1) {
+    if (in->at == in->end) return GLYD_E_CORRUPT;
+    entry[0] = (uint16_t)(*in->at++ << 8);
+    code->n = 0;
+  } else {
+    const glyd_status status = glyd_huffman_read_code(in, changed && code->n != 0, code, entry, &bits);
+    if (status != GLYD_OK) return status;
+  }
+  *place = (uint32_t)(k * TABLE) << 8 | bits;
+  return GLYD_OK;
+}
+
 /* Tables and map of mode 4. */
 static glyd_status read_tables(glyd_plane_input *in, glyd_context_tables *tables, uint16_t *entries, unsigned most,
                                int given) {
@@ -20,18 +38,11 @@ static glyd_status read_tables(glyd_plane_input *in, glyd_context_tables *tables
   uint32_t place[GLYD_CONTEXTS_TABLES_MAX];
   uint8_t used[256] = {1}; /* the first byte of a stream has context 0 */
   for (unsigned k = 0; k < n; k++) {
-    uint16_t *const entry = entries + k * TABLE;
-    unsigned bits = 0;
-    if (singles >> k & 1) {
-      if (in->at == in->end) return GLYD_E_CORRUPT;
-      const uint8_t symbol = *in->at++;
-      used[symbol] = 1;
-      entry[0] = (uint16_t)(symbol << 8);
-    } else {
-      const glyd_status status = glyd_huffman_read_code(in, entry, &bits, used);
-      if (status != GLYD_OK) return status;
-    }
-    place[k] = (uint32_t)(k * TABLE) << 8 | bits;
+    const glyd_status status = read_table(in, tables, entries, k, singles, 0, &place[k]);
+    if (status != GLYD_OK) return status;
+    const glyd_huffman_lengths *const code = &tables->code[k];
+    if (code->n == 0) used[entries[k * TABLE] >> 8] = 1;
+    for (unsigned i = 0; i < code->n; i++) used[code->symbol[i]] = 1;
   }
   unsigned width = 0;
   while (1u << width < n) width++;
@@ -47,6 +58,26 @@ static glyd_status read_tables(glyd_plane_input *in, glyd_context_tables *tables
   const size_t bytes = glyd_bit_reader_bytes(&r);
   if (bytes > (size_t)(in->end - in->at)) return GLYD_E_CORRUPT;
   in->at += bytes;
+  tables->n = n;
+  return GLYD_OK;
+}
+
+/* The tables that mode 6 has instead of the last ones. */
+static glyd_status read_changes(glyd_plane_input *in, glyd_context_tables *tables, uint16_t *entries) {
+  if (in->end - in->at < 2) return GLYD_E_CORRUPT;
+  const unsigned changed = in->at[0], singles = in->at[1];
+  in->at += 2;
+  if (changed >> tables->n != 0 || (singles & ~changed) != 0) return GLYD_E_CORRUPT;
+  uint32_t place[GLYD_CONTEXTS_TABLES_MAX];
+  for (unsigned k = 0; k < tables->n; k++) {
+    if ((changed >> k & 1) == 0) continue;
+    const glyd_status status = read_table(in, tables, entries, k, singles, 1, &place[k]);
+    if (status != GLYD_OK) return status;
+  }
+  for (unsigned c = 0; c < 256; c++) {
+    const unsigned k = tables->place[c] >> (8 + GLYD_HUFFMAN_BITS);
+    if (changed >> k & 1) tables->place[c] = place[k];
+  }
   return GLYD_OK;
 }
 
@@ -132,14 +163,15 @@ glyd_status glyd_huffman_decode_fine_plane(unsigned cpu, glyd_huffman_table *tab
   glyd_status status = glyd_huffman_read_head(in, GLYD_PLANE_FINE_BITS, max_n, n, &mode);
   *data = out;
   if (status != GLYD_OK || *n == 0) return status;
-  if (mode < GLYD_PLANE_CONTEXTS) return glyd_huffman_decode_mode(cpu, mode, table, in, out, slack, data, *n);
-  if (mode > GLYD_PLANE_LAST_CONTEXTS || *n < GLYD_CONTEXTS_FROM || (given && n_contexts < *n)) return GLYD_E_CORRUPT;
-  if (mode == GLYD_PLANE_CONTEXTS) {
-    tables->valid = 0;
-    status = read_tables(in, tables, entries, most, given);
+  if (mode < GLYD_PLANE_CONTEXTS || mode == GLYD_PLANE_CHANGED)
+    return glyd_huffman_decode_mode(cpu, mode, table, in, out, slack, data, *n);
+  if (mode > GLYD_PLANE_CHANGED_CONTEXTS || *n < GLYD_CONTEXTS_FROM || (given && n_contexts < *n))
+    return GLYD_E_CORRUPT;
+  if (mode != GLYD_PLANE_CONTEXTS && tables->n == 0) return GLYD_E_CORRUPT;
+  if (mode != GLYD_PLANE_LAST_CONTEXTS) {
+    status =
+        mode == GLYD_PLANE_CONTEXTS ? read_tables(in, tables, entries, most, given) : read_changes(in, tables, entries);
     if (status != GLYD_OK) return status;
-    tables->valid = 1;
   }
-  if (tables->valid == 0) return GLYD_E_CORRUPT;
   return decode_streams(cpu, tables, entries, given, in, out, *n);
 }

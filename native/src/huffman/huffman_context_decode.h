@@ -12,7 +12,8 @@
  * apart: 1 << GLYD_HUFFMAN_BITS for each of the tables that there may be. */
 typedef struct glyd_context_tables {
   uint32_t place[256]; /* of the table of a context: first entry << 8 | bits of its index */
-  uint32_t valid;      /* 0: none yet, set it at the start of a segment */
+  glyd_huffman_lengths code[GLYD_CONTEXTS_TABLES_MAX]; /* of each table; of no symbols where it is one symbol */
+  unsigned n;                                          /* tables; 0: none yet, set it at the start of a segment */
 } glyd_context_tables;
 
 /* As glyd_huffman_decode_plane, of a fine plane with at most `most` tables.

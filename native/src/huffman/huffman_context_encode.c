@@ -6,9 +6,11 @@
 #include "bitstream/bit_writer.h"
 #include "huffman/huffman_code_encode.h"
 
-#define ROUNDS 6u     /* of dealing out contexts to clusters */
-#define GAIN_SHIFT 8u /* contexts must save this part of a plane, and GAIN_LEAST bytes: they read slower */
+#define ROUNDS 6u /* of dealing out contexts to clusters */
+#define GAIN_SHIFT \
+  5u /* contexts must save this part of a plane, and GAIN_LEAST bytes: they read at a third of the speed */
 #define GAIN_LEAST 12u
+#define KEPT_BITS 128u /* a new table must save so many: it takes time to read */
 
 static size_t chunk_of(size_t n) { return (n + GLYD_HUFFMAN_STREAMS - 1) / GLYD_HUFFMAN_STREAMS; }
 
@@ -125,34 +127,39 @@ static unsigned bits_for(unsigned tables) {
   return bits;
 }
 
+/* Make the code of these counts and write its table, as differences from the code
+ * before if there is one; marks its symbols in some. */
+static uint8_t *put_table(uint8_t *out, const uint32_t counts[256], unsigned k, uint8_t *singles,
+                          const glyd_huffman_code *last, glyd_huffman_code *code, uint8_t some[256]) {
+  unsigned used = 0, symbol = 0;
+  for (unsigned s = 0; s < 256; s++)
+    if (counts[s] != 0) {
+      symbol = s;
+      used++;
+      some[s] = 1;
+    }
+  memset(code->length, 0, sizeof code->length);
+  if (used == 1) {
+    *singles |= (uint8_t)(1u << k);
+    *out++ = (uint8_t)symbol;
+    code->code[symbol] = 0;
+    code->valid = 2 + (int)symbol; /* its only symbol has no bits */
+    return out;
+  }
+  glyd_huffman_make_lengths(counts, code->length);
+  glyd_huffman_make_codes(code->length, code->code);
+  code->valid = 1;
+  if (last != NULL && last->valid == 1) return glyd_huffman_put_differences(out, last->length, code->length);
+  return glyd_huffman_put_lengths(out, code->length);
+}
+
 /* Make codes of the clusters, write tables and map; returns the end. */
 static uint8_t *put_tables(uint8_t *out, const glyd_context_work *w, int external, glyd_huffman_context_codes *c) {
   uint8_t *const singles = out + 1, some[256] = {0};
   *out = (uint8_t)c->tables;
   *singles = 0;
   out += 2;
-  for (unsigned k = 0; k < c->tables; k++) {
-    glyd_huffman_code *const code = &c->code[k];
-    unsigned used = 0, symbol = 0;
-    for (unsigned s = 0; s < 256; s++)
-      if (w->sums[k][s] != 0) {
-        symbol = s;
-        used++;
-        some[s] = 1;
-      }
-    memset(code->length, 0, sizeof code->length);
-    if (used == 1) {
-      *singles |= (uint8_t)(1u << k);
-      *out++ = (uint8_t)symbol;
-      code->code[symbol] = 0;
-      code->valid = 2 + (int)symbol; /* its only symbol has no bits */
-      continue;
-    }
-    glyd_huffman_make_lengths(w->sums[k], code->length);
-    glyd_huffman_make_codes(code->length, code->code);
-    code->valid = 1;
-    out = glyd_huffman_put_lengths(out, code->length);
-  }
+  for (unsigned k = 0; k < c->tables; k++) out = put_table(out, w->sums[k], k, singles, NULL, &c->code[k], some);
   glyd_bit_writer bits;
   glyd_bit_writer_init(&bits, out);
   const unsigned width = bits_for(c->tables);
@@ -161,18 +168,54 @@ static uint8_t *put_tables(uint8_t *out, const glyd_context_work *w, int externa
   return glyd_bit_writer_end(&bits);
 }
 
-/* Bits of all symbols in these codes; UINT64_MAX where one has none. */
-static uint64_t bits_in(const glyd_context_work *w, const glyd_huffman_context_codes *codes) {
+/* Bits of symbols with these counts in a code; UINT64_MAX where one has none. */
+static uint64_t bits_of(const uint32_t counts[256], const glyd_huffman_code *code) {
   uint64_t bits = 0;
-  for (unsigned c = 0; c < 256; c++) {
-    const glyd_huffman_code *const code = &codes->code[codes->map[c]];
-    for (unsigned s = 0; s < 256; s++) {
-      if (w->counts[c][s] == 0) continue;
-      if (code->length[s] == 0 && code->valid != 2 + (int)s) return UINT64_MAX;
-      bits += (uint64_t)w->counts[c][s] * code->length[s];
-    }
+  for (unsigned s = 0; s < 256; s++) {
+    if (counts[s] == 0) continue;
+    if (code->length[s] == 0 && code->valid != 2 + (int)s) return UINT64_MAX;
+    bits += (uint64_t)counts[s] * code->length[s];
   }
   return bits;
+}
+
+/* Bits of all symbols in these codes. */
+static uint64_t bits_in(const glyd_context_work *w, const glyd_huffman_context_codes *codes) {
+  uint64_t bits = 0;
+  for (unsigned c = 0; c < 256; c++) bits += bits_of(w->counts[c], &codes->code[codes->map[c]]);
+  return bits;
+}
+
+/* Codes by the last map, some of them new: those that save bits. Writes what
+ * changed, and returns the end of that; *bits: of all symbols. */
+static uint8_t *put_changes(uint8_t *out, glyd_context_work *w, const glyd_huffman_context_codes *last,
+                            uint64_t *bits) {
+  glyd_huffman_context_codes *const codes = &w->changed;
+  uint8_t *const changed = out, *const singles = out + 1, some[256];
+  *codes = *last;
+  *changed = *singles = 0;
+  out += 2;
+  *bits = 0;
+  memset(w->sums, 0, sizeof w->sums);
+  for (unsigned c = 0; c < 256; c++)
+    for (unsigned s = 0; s < 256; s++) w->sums[last->map[c]][s] += w->counts[c][s];
+  for (unsigned k = 0; k < last->tables; k++) {
+    uint64_t kept = bits_of(w->sums[k], &last->code[k]);
+    if (kept == 0) continue;
+    const uint8_t before = *singles;
+    uint8_t *const end = put_table(out, w->sums[k], k, singles, &last->code[k], &codes->code[k], some);
+    const uint64_t fresh = bits_of(w->sums[k], &codes->code[k]);
+    if (kept <= fresh + 8 * (uint64_t)(end - out) + KEPT_BITS) {
+      codes->code[k] = last->code[k];
+      *singles = before;
+      *bits += kept;
+    } else {
+      *changed |= (uint8_t)(1u << k);
+      *bits += fresh;
+      out = end;
+    }
+  }
+  return out;
 }
 
 static uint8_t *put_streams(uint8_t *out, const uint8_t *in, const uint8_t *contexts, size_t n,
@@ -205,20 +248,27 @@ uint8_t *glyd_huffman_encode_fine_plane(unsigned cpu, uint8_t *out, const uint8_
   if (size < 8) return plain; /* one byte repeated */
   count_contexts(w, in, contexts, n);
   w->fresh.tables = cluster(w, most, w->fresh.map);
-  uint8_t tables[GLYD_CONTEXTS_TABLES_MAX * GLYD_HUFFMAN_LENGTHS_BUFFER + 128];
-  const size_t tables_size = (size_t)(put_tables(tables, w, contexts != NULL, &w->fresh) - tables);
-  const uint64_t own = bits_in(w, &w->fresh) / 8 + tables_size;
-  const uint64_t old = last_contexts->tables != 0 ? bits_in(w, last_contexts) / 8 : UINT64_MAX;
-  const uint64_t streams = (old <= own ? old : own) + GLYD_HUFFMAN_SIZES_BYTES + GLYD_HUFFMAN_STREAMS + 3;
+  uint8_t tables[GLYD_CONTEXTS_TABLES_MAX * GLYD_HUFFMAN_LENGTHS_BUFFER + 128], changes[sizeof tables];
+  size_t own_size = (size_t)(put_tables(tables, w, contexts != NULL, &w->fresh) - tables), changes_size = 0;
+  const uint64_t own = bits_in(w, &w->fresh) / 8 + own_size;
+  uint64_t changed = UINT64_MAX;
+  if (last_contexts->tables != 0) {
+    changes_size = (size_t)(put_changes(changes, w, last_contexts, &changed) - changes);
+    changed = changed / 8 + changes_size;
+  }
+  const int fresh = own < changed;
+  const uint64_t streams = (fresh ? own : changed) + GLYD_HUFFMAN_SIZES_BYTES + GLYD_HUFFMAN_STREAMS + 3;
   if (streams + (size >> GAIN_SHIFT) + GAIN_LEAST >= size) return plain;
   *last = before;
-  if (old <= own) {
-    out = glyd_put_varint(out, n << GLYD_PLANE_FINE_BITS | GLYD_PLANE_LAST_CONTEXTS);
-  } else {
-    out = glyd_put_varint(out, n << GLYD_PLANE_FINE_BITS | GLYD_PLANE_CONTEXTS);
-    memcpy(out, tables, tables_size);
-    out += tables_size;
-    *last_contexts = w->fresh;
+  const unsigned mode = fresh             ? GLYD_PLANE_CONTEXTS
+                        : changes[0] != 0 ? GLYD_PLANE_CHANGED_CONTEXTS
+                                          : GLYD_PLANE_LAST_CONTEXTS;
+  out = glyd_put_varint(out, n << GLYD_PLANE_FINE_BITS | mode);
+  if (mode != GLYD_PLANE_LAST_CONTEXTS) {
+    const size_t written = fresh ? own_size : changes_size;
+    memcpy(out, fresh ? tables : changes, written);
+    out += written;
+    *last_contexts = fresh ? w->fresh : w->changed;
   }
   return put_streams(out, in, contexts, n, last_contexts);
 }

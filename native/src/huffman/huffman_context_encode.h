@@ -20,7 +20,7 @@ typedef struct glyd_context_work {
   uint32_t counts[256][256]; /* by context, then symbol */
   uint32_t sums[GLYD_CONTEXTS_TABLES_MAX][256];
   uint32_t prices[GLYD_CONTEXTS_TABLES_MAX][256];
-  glyd_huffman_context_codes fresh;
+  glyd_huffman_context_codes fresh, changed;
 } glyd_context_work;
 
 /* Write the fine plane of n (at most 2^18) bytes at in; returns the end. contexts:

@@ -8,14 +8,6 @@
 #include "huffman/huffman_decode_x86.h"
 #include "huffman/huffman_kernel.h"
 
-/* A code, its symbols in the order of their values. */
-typedef struct code_lengths {
-  unsigned n;
-  unsigned of_length[GLYD_HUFFMAN_BITS + 1]; /* how many codes there are of each length */
-  uint8_t symbol[256];
-  uint8_t length[256];
-} code_lengths;
-
 /* Six bits in reverse order. */
 #define REVERSE(i) (((i)&1) << 5 | ((i)&2) << 3 | ((i)&4) << 1 | ((i)&8) >> 1 | ((i)&16) >> 3 | ((i)&32) >> 5)
 #define REVERSE8(i)                                                                                           \
@@ -26,7 +18,7 @@ static const uint8_t reverse6[64] = {REVERSE8(0),  REVERSE8(8),  REVERSE8(16), R
 _Static_assert(GLYD_HUFFMAN_BITS == 11, "two lookups, of 6 and 5 bits");
 
 /* Fill the table for a complete code; returns the largest code length. */
-static unsigned make_table(const code_lengths *code, uint16_t *entry) {
+static unsigned make_table(const glyd_huffman_lengths *code, uint16_t *entry) {
   unsigned place[GLYD_HUFFMAN_BITS + 2], longest = 0;
   place[1] = 0;
   for (unsigned l = 1; l <= GLYD_HUFFMAN_BITS; l++) {
@@ -64,8 +56,16 @@ static unsigned get_gamma(glyd_bit_reader *r) {
   return (unsigned)(1u << k | (v >> (k + 1) & ((1u << k) - 1)));
 }
 
+/* What was read must be there. */
+static glyd_status end_lengths(glyd_plane_input *in, const glyd_bit_reader *r) {
+  const size_t bytes = glyd_bit_reader_bytes(r);
+  if (bytes > (size_t)(in->end - in->at)) return GLYD_E_CORRUPT;
+  in->at += bytes;
+  return GLYD_OK;
+}
+
 /* Read the code lengths at in->at. */
-static glyd_status get_lengths(glyd_plane_input *in, code_lengths *code) {
+static glyd_status get_lengths(glyd_plane_input *in, glyd_huffman_lengths *code) {
   glyd_bit_reader r = {in->at, in->end, 0};
   code->n = 0;
   memset(code->of_length, 0, sizeof code->of_length);
@@ -96,10 +96,56 @@ static glyd_status get_lengths(glyd_plane_input *in, code_lengths *code) {
       kraft += 1u << (GLYD_HUFFMAN_BITS - previous);
     }
   } while (kraft < 1u << GLYD_HUFFMAN_BITS && symbol < 256);
-  size_t bytes = glyd_bit_reader_bytes(&r);
-  if (kraft != 1u << GLYD_HUFFMAN_BITS || bytes > (size_t)(in->end - in->at)) return GLYD_E_CORRUPT;
-  in->at += bytes;
-  return GLYD_OK;
+  return kraft == 1u << GLYD_HUFFMAN_BITS ? end_lengths(in, &r) : GLYD_E_CORRUPT;
+}
+
+/* The same as differences from a code, which becomes the new one. */
+static glyd_status get_differences(glyd_plane_input *in, glyd_huffman_lengths *code) {
+  glyd_bit_reader r = {in->at, in->end, 0};
+  const unsigned n_before = code->n;
+  uint8_t known[256] = {0};
+  unsigned kraft = 0, n = 0;
+  memset(code->of_length, 0, sizeof code->of_length);
+  for (unsigned i = 0; i < n_before; i++) {
+    const unsigned z = glyd_ctz64(glyd_bit_reader_peek(&r) | (uint64_t)1 << 23); /* 23: more than any difference */
+    r.pos += z + 1;
+    const unsigned length = code->length[i] + ((z >> 1) ^ (0u - (z & 1)));
+    if (length - 1 > GLYD_HUFFMAN_BITS) return GLYD_E_CORRUPT;
+    known[code->symbol[i]] = 1;
+    if (length > GLYD_HUFFMAN_BITS) continue; /* the symbol has no code now */
+    code->symbol[n] = code->symbol[i];
+    code->length[n++] = (uint8_t)length;
+    code->of_length[length]++;
+    kraft += 1u << (GLYD_HUFFMAN_BITS - length);
+  }
+  uint8_t symbols[256], lengths[256];
+  unsigned added = 0;
+  for (unsigned symbol = 0; kraft < 1u << GLYD_HUFFMAN_BITS; symbol++) { /* symbols that had none */
+    unsigned gap = get_gamma(&r);
+    for (;; symbol++) {
+      if (symbol == 256) return GLYD_E_CORRUPT;
+      if (!known[symbol] && --gap == 0) break;
+    }
+    const unsigned z = glyd_ctz64(glyd_bit_reader_peek(&r) | (uint64_t)1 << GLYD_HUFFMAN_BITS);
+    if (z == GLYD_HUFFMAN_BITS) return GLYD_E_CORRUPT;
+    r.pos += z + 1;
+    symbols[added] = (uint8_t)symbol;
+    lengths[added++] = (uint8_t)(GLYD_HUFFMAN_BITS - z);
+    code->of_length[GLYD_HUFFMAN_BITS - z]++;
+    kraft += 1u << z;
+  }
+  code->n = n + added;
+  for (unsigned at = code->n; added > 0;) { /* sort them in, from the last on */
+    at--;
+    if (n > 0 && code->symbol[n - 1] > symbols[added - 1]) {
+      code->symbol[at] = code->symbol[--n];
+      code->length[at] = code->length[n];
+    } else {
+      code->symbol[at] = symbols[--added];
+      code->length[at] = lengths[added];
+    }
+  }
+  return kraft == 1u << GLYD_HUFFMAN_BITS ? end_lengths(in, &r) : GLYD_E_CORRUPT;
 }
 
 /* One symbol of stream j near the end of the input; 0 when it is used up. */
@@ -198,13 +244,11 @@ static glyd_status decode_streams(unsigned cpu, const glyd_huffman_table *table,
   return GLYD_OK;
 }
 
-glyd_status glyd_huffman_read_code(glyd_plane_input *in, uint16_t *entry, unsigned *bits, uint8_t used[256]) {
-  code_lengths code;
-  const glyd_status status = get_lengths(in, &code);
-  if (status != GLYD_OK) return status;
-  *bits = make_table(&code, entry);
-  for (unsigned i = 0; i < code.n; i++) used[code.symbol[i]] = 1;
-  return GLYD_OK;
+glyd_status glyd_huffman_read_code(glyd_plane_input *in, int differences, glyd_huffman_lengths *code, uint16_t *entry,
+                                   unsigned *bits) {
+  const glyd_status status = differences ? get_differences(in, code) : get_lengths(in, code);
+  if (status == GLYD_OK) *bits = make_table(code, entry);
+  return status;
 }
 
 glyd_status glyd_huffman_decode_plane(unsigned cpu, glyd_huffman_table *table, glyd_plane_input *in, uint8_t *out,
@@ -245,12 +289,15 @@ glyd_status glyd_huffman_decode_mode(unsigned cpu, unsigned mode, glyd_huffman_t
     memset(out, *p, n);
     in->at = p + 1;
     return GLYD_OK;
-  case GLYD_PLANE_OWN: {
-    code_lengths code;
-    glyd_status status = get_lengths(in, &code);
+  case GLYD_PLANE_OWN:
+  case GLYD_PLANE_CHANGED: {
+    unsigned bits = 0;
+    if (mode == GLYD_PLANE_CHANGED && table->bits == 0) return GLYD_E_CORRUPT;
     table->bits = 0;
+    const glyd_status status =
+        glyd_huffman_read_code(in, mode == GLYD_PLANE_CHANGED, &table->code, table->entry, &bits);
     if (status != GLYD_OK) return status;
-    table->bits = make_table(&code, table->entry);
+    table->bits = bits;
     break;
   }
   case GLYD_PLANE_LAST: break;

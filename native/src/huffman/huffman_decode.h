@@ -12,8 +12,17 @@
 #include "glyd/status.h"
 #include "huffman/huffman_common.h"
 
+/* A code, its symbols in the order of their values. */
+typedef struct glyd_huffman_lengths {
+  unsigned n;
+  unsigned of_length[GLYD_HUFFMAN_BITS + 1]; /* how many codes there are of each length */
+  uint8_t symbol[256];
+  uint8_t length[256];
+} glyd_huffman_lengths;
+
 /* Decoding table of a code; also the "last table" of a kind of plane. */
 typedef struct glyd_huffman_table {
+  glyd_huffman_lengths code;
   uint16_t entry[1 << GLYD_HUFFMAN_BITS]; /* indexed by the next bits: symbol << 8 | code length */
   uint32_t bits;                          /* length of the index; 0: no table yet, set it at the start of a segment */
 } glyd_huffman_table;

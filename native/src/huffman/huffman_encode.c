@@ -160,6 +160,33 @@ uint8_t *glyd_huffman_put_lengths(uint8_t *out, const uint8_t length[256]) {
   return glyd_bit_writer_end(&w);
 }
 
+uint8_t *glyd_huffman_put_differences(uint8_t *out, const uint8_t last[256], const uint8_t length[256]) {
+  glyd_bit_writer w;
+  glyd_bit_writer_init(&w, out);
+  unsigned kraft = 0;
+  for (unsigned s = 0; s < 256; s++) {
+    if (last[s] == 0) continue;
+    const int d = (length[s] != 0 ? length[s] : GLYD_HUFFMAN_BITS + 1) - last[s];
+    const unsigned below = d < 0, z = ((unsigned)d ^ (0u - below)) * 2 + below;
+    glyd_bit_writer_put(&w, 1u << z, z + 1);
+    if (length[s] != 0) kraft += 1u << (GLYD_HUFFMAN_BITS - length[s]);
+  }
+  unsigned gap = 1;
+  for (unsigned s = 0; s < 256 && kraft < 1u << GLYD_HUFFMAN_BITS; s++) {
+    if (last[s] != 0) continue;
+    if (length[s] == 0) {
+      gap++;
+      continue;
+    }
+    put_gamma(&w, gap);
+    gap = 1;
+    const unsigned z = (unsigned)(GLYD_HUFFMAN_BITS - length[s]);
+    glyd_bit_writer_put(&w, 1u << z, z + 1);
+    kraft += 1u << z;
+  }
+  return glyd_bit_writer_end(&w);
+}
+
 /* Symbols in[0], in[stride], … below in[n]. */
 GLYD_INLINE uint8_t *put_stream(uint8_t *out, const uint8_t *in, size_t n, size_t stride,
                                 const glyd_huffman_code *code) {
@@ -259,6 +286,16 @@ uint8_t *glyd_huffman_encode_plane_headed(unsigned cpu, uint8_t *out, const uint
   uint8_t table[LENGTHS_BUFFER];
   glyd_huffman_make_lengths(counts, code.length);
   size_t table_len = (size_t)(glyd_huffman_put_lengths(table, code.length) - table);
+  unsigned own = GLYD_PLANE_OWN;
+  if (last->valid && head_bits == GLYD_PLANE_FINE_BITS) {
+    uint8_t differences[LENGTHS_BUFFER];
+    const size_t len = (size_t)(glyd_huffman_put_differences(differences, last->length, code.length) - differences);
+    if (len < table_len) {
+      own = GLYD_PLANE_CHANGED;
+      table_len = len;
+      memcpy(table, differences, len);
+    }
+  }
   uint32_t own_bits = 0, last_bits = 0; /* at most 2^18 symbols of 11 bits */
   for (unsigned s = 0; s < 256; s++) own_bits += counts[s] * code.length[s];
   int last_fits = last->valid;
@@ -285,7 +322,7 @@ uint8_t *glyd_huffman_encode_plane_headed(unsigned cpu, uint8_t *out, const uint
   if (last_fits) {
     out = glyd_put_varint(out, n << head_bits | GLYD_PLANE_LAST);
   } else {
-    out = glyd_put_varint(out, n << head_bits | GLYD_PLANE_OWN);
+    out = glyd_put_varint(out, n << head_bits | own);
     memcpy(out, table, table_len);
     out += table_len;
     glyd_huffman_make_codes(code.length, code.code);
