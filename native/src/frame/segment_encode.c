@@ -196,7 +196,8 @@ static glyd_status encode_closed(const glyd_plan *plan, void *workspace, uint64_
     /* where most is a difference, and much of it is left, or little of what copies would leave, which LZ hardly
      * halves, a base segment has less to offer */
     const size_t uncovered = len / GLYD_SEGMENT_BASE_WHOLE * (GLYD_SEGMENT_BASE_WHOLE - share);
-    const int is_better = n_differences >= len / 2 && (weights_size >= len >> 3 || weights_size < uncovered / 4);
+    const int is_better = (n_differences >= len / 2 && (weights_size >= len >> 3 || weights_size < uncovered / 4)) ||
+                          (share == 0 && n_differences > 0); /* no sample has a copy */
     if (weights_size > 0 && (!plan->base || is_better)) return GLYD_OK;
   }
   if (plan->base) {
