@@ -38,6 +38,9 @@
 #define CLASS(byte) ((byte) >> 4)
 #define CLASS_LEAST 512u /* fewer literals say nothing of a class */
 #define BIT 256u
+/* Of a match, above its bits: contexts make literals cheaper than they are priced,
+ * and fewer matches read faster. */
+#define MATCH_PRICE ((int32_t)BIT)
 #define NEVER (1 << 20) /* price of what cannot be written */
 #define BIT_LEAST 60u   /* no symbol is priced lower: not all contexts are that sure */
 
@@ -287,7 +290,7 @@ GLYD_INLINE void offer_again(glyd_coded_parser *p, size_t i, const uint8_t *ip, 
       size_t again = 2 + glyd_match_count(after + 2, after + 2 - offset, ip + most);
       if (again >= LENGTHS) again = LENGTHS - 1;
       const size_t length = len + gap + again;
-      price += pr->run[gap] + pr->match[gap < 3 ? gap : 3][again];
+      price += pr->run[gap] + pr->match[gap < 3 ? gap : 3][again] + MATCH_PRICE;
       if (price >= p->price[i + length]) return;
       p->price[i + length] = price;
       p->steps[i + length] = (step){offset, (uint32_t)length, (uint16_t)again, (uint16_t)gap};
@@ -391,7 +394,7 @@ GLYD_INLINE size_t walk_window(glyd_coded_parser *p, walk_state *w, size_t pos, 
     const size_t most = size - i;
     if (most < MATCH_MIN) continue;
     const unsigned field = run < 3 ? run : 3;
-    const int32_t price = p->price[i] + pr->run[0];
+    const int32_t price = p->price[i] + pr->run[0] + MATCH_PRICE;
     const uint16_t v = glyd_load16(ip);
     for (unsigned k = 0; k < GLYD_CODED_REPEATS; k++) {
       const size_t offset = nd->repeat[k];
