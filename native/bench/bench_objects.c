@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
  *
  * Objects with a dictionary beside zstd -3 with a dictionary, one thread, both
- * in this process and in turns. A file is cut into objects of about the size
+ * in this process and in turns: of two rounds each is first in one, as the first
+ * to read or write a buffer finds it in no near cache. A file is cut into objects of about the size
  * given, at line ends where there are some; of four objects one trains, one
  * is measured. Both dictionaries have 112 KiB at most. zstd stores no check here,
  * glyd what -k says.
@@ -58,8 +59,61 @@ static size_t cut(const uint8_t *at, size_t left, size_t size) {
   return line ? (size_t)(line + 1 - at) : size;
 }
 
+/* One of both, with what it needs and its results. */
+typedef struct codec {
+  glyd_object_encoder *encoder; /* NULL: zstd */
+  glyd_dictionary *dictionary;
+  ZSTD_CCtx *compressor;
+  ZSTD_DCtx *decompressor;
+  ZSTD_CDict *to_write;
+  ZSTD_DDict *to_read;
+  uint8_t *out;
+  size_t *sizes, total;
+  double write[99], read[99]; /* seconds */
+} codec;
+
+static void write_all(codec *c, const set *test, size_t cap, int round) {
+  const double t = now();
+  size_t at = 0, to = 0;
+  for (size_t i = 0; i < test->n; i++) {
+    if (c->encoder) {
+      must(glyd_object_compress(c->encoder, c->out + to, cap - to, test->bytes + at, test->sizes[i], &c->sizes[i]) ==
+               GLYD_OK,
+           "writing");
+    } else {
+      c->sizes[i] =
+          ZSTD_compress_usingCDict(c->compressor, c->out + to, cap - to, test->bytes + at, test->sizes[i], c->to_write);
+      must(!ZSTD_isError(c->sizes[i]), "zstd writing");
+    }
+    at += test->sizes[i];
+    to += c->sizes[i];
+  }
+  c->write[round] = now() - t;
+  c->total = to;
+}
+
+static void read_all(codec *c, const set *test, uint8_t *back, int round) {
+  const double t = now();
+  size_t at = 0, to = 0;
+  for (size_t i = 0; i < test->n; i++) {
+    size_t n, used;
+    if (c->encoder)
+      must(glyd_object_decompress(back + at, test->sizes[i], c->out + to, c->sizes[i], c->dictionary, NULL, NULL, &n,
+                                  &used, NULL) == GLYD_OK,
+           "reading");
+    else
+      must(ZSTD_decompress_usingDDict(c->decompressor, back + at, test->sizes[i], c->out + to, c->sizes[i],
+                                      c->to_read) == test->sizes[i],
+           "zstd reading");
+    at += test->sizes[i];
+    to += c->sizes[i];
+  }
+  c->read[round] = now() - t;
+  must(memcmp(back, test->bytes, test->total) == 0, "comparison");
+}
+
 int main(int argc, char **argv) {
-  int rounds = 7, check = 4, arg = 1;
+  int rounds = 8, check = 4, arg = 1;
   size_t object = 1024, most = (size_t)16 << 20;
   for (; arg + 1 < argc && argv[arg][0] == '-'; arg += 2) {
     const long v = atol(argv[arg + 1]);
@@ -71,7 +125,7 @@ int main(int argc, char **argv) {
     default: return 1;
     }
   }
-  if (rounds > 99) rounds = 99;
+  if (rounds < 1 || rounds > 99) rounds = 99;
   printf("zstd %s; objects of %zu bytes, check of %d\n%-24s %7s %9s %9s %7s %7s %7s %8s %8s %7s %7s\n",
          ZSTD_versionString(), object, check, "file", "objects", "content", "zstd -3", "bytes", "write", "read",
          "w MB/s", "r MB/s", "train s", "zstd s");
@@ -89,10 +143,10 @@ int main(int argc, char **argv) {
     set train = {memory(len), memory(OBJECTS_MAX * sizeof(size_t)), 0, 0}, test = train;
     test.bytes = memory(len);
     test.sizes = memory(OBJECTS_MAX * sizeof(size_t));
-    size_t k = 0;
-    for (size_t at = 0; at < len && k < OBJECTS_MAX; k++) {
+    size_t cuts = 0;
+    for (size_t at = 0; at < len && cuts < OBJECTS_MAX; cuts++) {
       const size_t n = cut(data + at, len - at, object);
-      add(k % 2 == 0 ? &train : &test, data + at, n);
+      add(cuts % 2 == 0 ? &train : &test, data + at, n);
       at += n;
     }
     double t0 = now();
@@ -107,81 +161,46 @@ int main(int argc, char **argv) {
         ZDICT_trainFromBuffer(zdict, GLYD_DICTIONARY_SIZE_DEFAULT, train.bytes, train.sizes, (unsigned)train.n);
     const double zstd_s = now() - t0;
     must(!ZDICT_isError(zdict_len), ZDICT_getErrorName(zdict_len));
-    glyd_dictionary *d;
-    glyd_object_encoder *e;
-    must(glyd_dictionary_create(&d, dict, dict_len, NULL) == GLYD_OK && glyd_dictionary_index(d) == GLYD_OK &&
-             glyd_object_encoder_create(&e, d, check, NULL) == GLYD_OK,
+    codec glyd = {.encoder = NULL}, zstd = glyd;
+    must(glyd_dictionary_create(&glyd.dictionary, dict, dict_len, NULL) == GLYD_OK &&
+             glyd_dictionary_index(glyd.dictionary) == GLYD_OK &&
+             glyd_object_encoder_create(&glyd.encoder, glyd.dictionary, check, NULL) == GLYD_OK,
          "dictionary");
-    ZSTD_CCtx *const zc = ZSTD_createCCtx();
-    ZSTD_DCtx *const zd = ZSTD_createDCtx();
-    ZSTD_CDict *const zcd = ZSTD_createCDict(zdict, zdict_len, 3);
-    ZSTD_DDict *const zdd = ZSTD_createDDict(zdict, zdict_len);
+    zstd.compressor = ZSTD_createCCtx();
+    zstd.decompressor = ZSTD_createDCtx();
+    zstd.to_write = ZSTD_createCDict(zdict, zdict_len, 3);
+    zstd.to_read = ZSTD_createDDict(zdict, zdict_len);
     const size_t cap = 2 * test.total + 64 * test.n;
-    uint8_t *const ours = memory(cap), *const theirs = memory(cap), *const back = memory(test.total + 64);
-    size_t *const our_sizes = memory(test.n * sizeof(size_t)), *const their_sizes = memory(test.n * sizeof(size_t));
-    double write[99], read[99], w = 0, r = 0;
-    size_t total = 0, ztotal = 0;
+    uint8_t *const back = memory(test.total + 64);
+    codec *const both[] = {&glyd, &zstd};
+    for (int k = 0; k < 2; k++) {
+      both[k]->out = memory(cap);
+      both[k]->sizes = memory(test.n * sizeof(size_t));
+    }
     for (int round = 0; round < rounds; round++) {
-      double t = now();
-      size_t at = 0, to = 0;
-      for (size_t i = 0; i < test.n; i++) {
-        must(glyd_object_compress(e, ours + to, cap - to, test.bytes + at, test.sizes[i], &our_sizes[i]) == GLYD_OK,
-             "writing");
-        at += test.sizes[i];
-        to += our_sizes[i];
-      }
-      w = now() - t;
-      total = to;
-      t = now();
-      at = to = 0;
-      for (size_t i = 0; i < test.n; i++) {
-        their_sizes[i] = ZSTD_compress_usingCDict(zc, theirs + to, cap - to, test.bytes + at, test.sizes[i], zcd);
-        must(!ZSTD_isError(their_sizes[i]), "zstd writing");
-        at += test.sizes[i];
-        to += their_sizes[i];
-      }
-      write[round] = (now() - t) / w;
-      ztotal = to;
-      t = now();
-      at = to = 0;
-      for (size_t i = 0; i < test.n; i++) {
-        size_t n, used;
-        must(glyd_object_decompress(back + at, test.sizes[i], ours + to, our_sizes[i], d, NULL, NULL, &n, &used,
-                                    NULL) == GLYD_OK,
-             "reading");
-        at += n;
-        to += used;
-      }
-      r = now() - t;
-      must(at == test.total && memcmp(back, test.bytes, at) == 0, "comparison");
-      t = now();
-      at = to = 0;
-      for (size_t i = 0; i < test.n; i++) {
-        const size_t n = ZSTD_decompress_usingDDict(zd, back + at, test.sizes[i], theirs + to, their_sizes[i], zdd);
-        must(n == test.sizes[i], "zstd reading");
-        at += n;
-        to += their_sizes[i];
-      }
-      read[round] = (now() - t) / r;
+      for (int k = 0; k < 2; k++) write_all(both[(k + round) % 2], &test, cap, round);
+      for (int k = 0; k < 2; k++) read_all(both[(k + round) % 2], &test, back, round);
     }
     const char *const slash = strrchr(argv[arg], '/');
-    const double wm = median(write, rounds), rm = median(read, rounds);
+    const double w = median(glyd.write, rounds), r = median(glyd.read, rounds);
+    const double bytes = (double)glyd.total / (double)zstd.total, wm = median(zstd.write, rounds) / w,
+                 rm = median(zstd.read, rounds) / r;
     printf("%-24.24s %7zu %9zu %9zu %7.3f %7.2f %7.2f %8.0f %8.0f %7.2f %7.2f\n", slash ? slash + 1 : argv[arg], test.n,
-           test.total, ztotal, (double)total / (double)ztotal, wm, rm, (double)test.total / w / 1e6,
-           (double)test.total / r / 1e6, train_s, zstd_s);
+           test.total, zstd.total, bytes, wm, rm, (double)test.total / w / 1e6, (double)test.total / r / 1e6, train_s,
+           zstd_s);
     fflush(stdout);
-    log_bytes += log((double)total / (double)ztotal);
+    log_bytes += log(bytes);
     log_write += log(wm);
     log_read += log(rm);
     files++;
-    ZSTD_freeCDict(zcd);
-    ZSTD_freeDDict(zdd);
-    ZSTD_freeCCtx(zc);
-    ZSTD_freeDCtx(zd);
-    glyd_object_encoder_free(e);
-    glyd_dictionary_free(d);
+    ZSTD_freeCDict(zstd.to_write);
+    ZSTD_freeDDict(zstd.to_read);
+    ZSTD_freeCCtx(zstd.compressor);
+    ZSTD_freeDCtx(zstd.decompressor);
+    glyd_object_encoder_free(glyd.encoder);
+    glyd_dictionary_free(glyd.dictionary);
     void *const all[] = {data,  train.bytes, train.sizes, test.bytes, test.sizes, dict,
-                         zdict, ours,        theirs,      back,       our_sizes,  their_sizes};
+                         zdict, back,        glyd.out,    glyd.sizes, zstd.out,   zstd.sizes};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
   }
   printf("geometric mean: bytes %.3f, write %.2f, read %.2f\n", exp(log_bytes / files), exp(log_write / files),

@@ -152,8 +152,11 @@ GLYD_INLINE size_t count_all(const finder *f, const uint8_t *ip, const uint8_t *
   const size_t left = (size_t)(f->end - ip), most = there > 0 ? least((size_t)there, left) : left;
   while (GLYD_UNLIKELY(n % COUNTED == 0) && n < most) {
     const size_t k = count_first(ip + n, from + n);
-    n += k;
-    if (k == 0) break;
+    if (k < COUNTED) { /* n waits for no count but the last */
+      n += k;
+      break;
+    }
+    n += COUNTED;
   }
   return from < f->in ? 0 : least(n, most);
 }
@@ -320,7 +323,8 @@ GLYD_NOINLINE static unsigned find_wide_step(const glyd_dictionary *d, size_t ll
 /* Step for a sequence. */
 GLYD_INLINE unsigned find_step(const glyd_dictionary *d, size_t ll, size_t ml, unsigned slot) {
   const glyd_object_index *const x = d->index;
-  if (GLYD_LIKELY(ll < GLYD_OBJECT_STEP_LITERALS && ml < 256)) return x->step_of[slot][ml][ll];
+  if (GLYD_LIKELY(ll < GLYD_OBJECT_STEP_LITERALS && ml < GLYD_OBJECT_LONG_LENGTH))
+    return x->step_of[slot][ml < 256 ? ml : 256][ll];
   return find_wide_step(d, ll, ml, slot);
 }
 
@@ -344,12 +348,13 @@ GLYD_INLINE int write_sequences(const glyd_object_encoder *e, size_t n, glyd_bit
                             (uint64_t)(ml - step->length) << (length + step->literals_bits),
                         length + step->literals_bits + step->length_bits);
     pos += ll;
-    if (slot == GLYD_OBJECT_REPEATS) {
-      unsigned bits;
-      uint32_t extra;
-      const uint32_t symbol = offset_put[offset_symbol(offset_put, d, d->size + pos, distance, &bits, &extra)];
-      glyd_bit_writer_put(offsets, symbol >> 8 | (uint64_t)extra << (symbol & 255), (symbol & 255) + bits);
-    }
+    /* Whether there is a new offset is hard to predict: no branch. */
+    unsigned bits;
+    uint32_t extra;
+    const uint32_t symbol = offset_put[offset_symbol(offset_put, d, d->size + pos, distance, &bits, &extra)];
+    const unsigned is_new = 0 - (unsigned)(slot == GLYD_OBJECT_REPEATS);
+    glyd_bit_writer_put(offsets, (symbol >> 8 | (uint64_t)extra << (symbol & 255)) & (0 - (uint64_t)(is_new & 1)),
+                        ((symbol & 255) + bits) & is_new);
     pos += ml;
   }
   return 1;

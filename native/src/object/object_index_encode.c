@@ -36,7 +36,8 @@ static void index_steps(const glyd_dictionary *d, glyd_object_index *x) {
     const uint32_t literals = step->literals + (1u << step->literals_bits),
                    length = step->length + (1u << step->length_bits);
     if (literals > GLYD_OBJECT_STEP_LITERALS || length > 256) x->wide[x->n_wide++] = (uint8_t)s;
-    for (uint32_t m = step->length; m < length && m < 256; m++)
+    const uint32_t m_end = length >= GLYD_OBJECT_LONG_LENGTH ? 257 : length < 256 ? length : 256;
+    for (uint32_t m = step->length; m < m_end; m++)
       for (uint32_t l = step->literals; l < literals && l < GLYD_OBJECT_STEP_LITERALS; l++) {
         uint8_t *const best = &x->step_of[step->slot][m][l];
         if (*best == GLYD_OBJECT_NO_STEP || glyd_object_step_bits(d, s) < glyd_object_step_bits(d, *best))

@@ -16,12 +16,14 @@
 #define GLYD_OBJECT_NEW_OFFSET_BITS 4 /* a match with a new offset must save this much more: it takes time to read */
 
 #define GLYD_OBJECT_NO_STEP 255
-#define GLYD_OBJECT_STEP_LITERALS 16 /* steps of fewer literals, and matches below 256, are looked up */
+#define GLYD_OBJECT_STEP_LITERALS 16  /* steps of fewer literals, and shorter matches than */
+#define GLYD_OBJECT_LONG_LENGTH 1024u /* this, are looked up */
 
 typedef struct glyd_object_index {
   uint32_t put[GLYD_OBJECT_TABLES][256]; /* bits << 8 | how many, escapes included; 0 for a step without a code */
-  uint8_t step_of[GLYD_OBJECT_REPEATS + 1][256][GLYD_OBJECT_STEP_LITERALS]; /* by offset, match length, literals */
-  uint8_t wide[GLYD_OBJECT_STEPS_MAX];                                      /* steps that reach beyond that */
+  /* By offset, match length (256: any from there to GLYD_OBJECT_LONG_LENGTH), literals. */
+  uint8_t step_of[GLYD_OBJECT_REPEATS + 1][257][GLYD_OBJECT_STEP_LITERALS];
+  uint8_t wide[GLYD_OBJECT_STEPS_MAX]; /* steps that reach beyond that */
   unsigned n_wide;
   int32_t literal_bits;  /* average, in 1/16 */
   int32_t near_cost[32]; /* of a match with a new distance, by its log2, in 1/16 bit */
