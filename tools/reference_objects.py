@@ -34,11 +34,11 @@ def nibbles(data: bytes) -> list[int]:
 class Table:
     """A code of byte values: (length, code with its first bit on top) to value; one value may be the escape."""
 
-    def __init__(self, data: bytes, *, escape: int | None) -> None:
+    def __init__(self, data: bytes, *, longest: int, escape: int | None) -> None:
         self.escape = escape
         lengths = nibbles(data)
         self.lengths = lengths
-        if max(lengths) > 10 or sum(2.0**-n for n in lengths if n) != 1.0:
+        if max(lengths) > longest or sum(2.0**-n for n in lengths if n) != 1.0:
             raise refuse("code lengths")
         if escape is not None and lengths[escape] == 0:
             raise refuse("escape without a code")
@@ -92,9 +92,10 @@ class Dictionary:
         ]
         for step in self.steps:
             step.check()
-        tables = [Table(data[i + 1 : i + TABLE], escape=data[i]) for i in range(tables_at, codes_at, TABLE)]
-        self.literals, self.offsets = tables[:-1], tables[-1]
-        self.step_table = Table(data[codes_at:at], escape=None)
+        tables = [data[i : i + TABLE] for i in range(tables_at, codes_at, TABLE)]
+        self.literals = [Table(table[1:], longest=9, escape=table[0]) for table in tables[:-1]]
+        self.offsets = Table(tables[-1][1:], longest=10, escape=tables[-1][0])
+        self.step_table = Table(data[codes_at:at], longest=10, escape=None)
         if any(self.step_table.lengths[steps:]):
             raise refuse("codes of steps")
         self.content = data[at : at + n]

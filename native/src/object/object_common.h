@@ -12,7 +12,9 @@
 
 #define GLYD_OBJECT_CONTEXTS 8 /* most contexts of literals */
 #define GLYD_OBJECT_TABLES (GLYD_OBJECT_CONTEXTS + 2)
-#define GLYD_OBJECT_BITS 10 /* longest code: larger tables leave the first cache */
+/* Longest codes: larger tables leave the first cache. */
+#define GLYD_OBJECT_LITERAL_BITS 9
+#define GLYD_OBJECT_BITS 10 /* of steps and offsets */
 
 /* Tables after those of literals: index = contexts + this. */
 #define GLYD_OBJECT_OFFSETS 0
@@ -84,7 +86,7 @@ struct glyd_dictionary {
   glyd_object_code code[GLYD_OBJECT_TABLES];
   uint64_t step_table[1 << GLYD_OBJECT_BITS];
   uint64_t offset_table[1 << GLYD_OBJECT_BITS];
-  uint32_t literal_table[GLYD_OBJECT_CONTEXTS << GLYD_OBJECT_BITS];
+  uint32_t literal_table[GLYD_OBJECT_CONTEXTS << GLYD_OBJECT_LITERAL_BITS];
   uint8_t content[]; /* size bytes and GLYD_DICTIONARY_PAD zeros */
 };
 

@@ -86,7 +86,7 @@ typedef struct literal_state {
 /* One literal, with the bits of an escape. */
 GLYD_INLINE literal_state decode_literal(const literal_source *r, literal_state s) {
   const uint64_t word = next_literal_bits(r->end, s.pos);
-  const uint32_t e = r->tables[s.base + (word >> (64 - GLYD_OBJECT_BITS))], length = e >> 24 & 15;
+  const uint32_t e = r->tables[s.base + (word >> (64 - GLYD_OBJECT_LITERAL_BITS))], length = e >> 24 & 15;
   uint8_t literal = (uint8_t)(e >> 8);
   s.pos += length;
   if (GLYD_UNLIKELY(e & GLYD_OBJECT_ENTRY_ESCAPE)) {
@@ -94,7 +94,7 @@ GLYD_INLINE literal_state decode_literal(const literal_source *r, literal_state 
     s.pos += 8;
   }
   *s.op++ = literal;
-  s.base = (uint32_t)r->context[literal] << GLYD_OBJECT_BITS;
+  s.base = (uint32_t)r->context[literal] << GLYD_OBJECT_LITERAL_BITS;
   return s;
 }
 
@@ -106,10 +106,10 @@ GLYD_INLINE literal_state decode_entries(const literal_source *r, literal_state 
   size_t used = 0;
 #pragma GCC unroll 5
   for (unsigned i = 0; i < n; i++) {
-    const uint32_t e = r->tables[base + (word >> (64 - GLYD_OBJECT_BITS))];
+    const uint32_t e = r->tables[base + (word >> (64 - GLYD_OBJECT_LITERAL_BITS))];
     word <<= e & GLYD_OBJECT_ENTRY_BITS;
     used += e; /* bits of entries: below 64 in all */
-    base = (e >> 28) << GLYD_OBJECT_BITS;
+    base = (e >> 28) << GLYD_OBJECT_LITERAL_BITS;
     glyd_store16(op, (uint16_t)(e >> 8));
     op += 1 + (e >> 7 & 1);
     escape |= e;
@@ -160,7 +160,7 @@ static void copy_exactly(uint8_t *op, const uint8_t *from, size_t distance, size
   for (; i < n; i++) op[i] = from[i];
 }
 
-_Static_assert(5 * GLYD_OBJECT_BITS <= 57 && 5 * GLYD_OBJECT_BITS <= GLYD_OBJECT_ENTRY_BITS,
+_Static_assert(5 * GLYD_OBJECT_LITERAL_BITS <= 57 && 5 * GLYD_OBJECT_LITERAL_BITS <= GLYD_OBJECT_ENTRY_BITS,
                "entries of one load, and their sum in its field");
 _Static_assert(GLYD_OBJECT_BITS + 2 * GLYD_OBJECT_EXTRA_BITS <= 57, "a step is in one load");
 
@@ -233,8 +233,8 @@ GLYD_INLINE glyd_status decode_compact(const glyd_dictionary *d, const int small
       {d->literal_table, d->context, in + len, (len - split) * 8, middle},
       {d->literal_table, d->context, offsets, split * 8, literals + n_literals},
   };
-  literal_state l0 = {literals, 0, (uint32_t)d->context[0] << GLYD_OBJECT_BITS};
-  literal_state l1 = {middle, 0, (uint32_t)d->context[0] << GLYD_OBJECT_BITS};
+  literal_state l0 = {literals, 0, (uint32_t)d->context[0] << GLYD_OBJECT_LITERAL_BITS};
+  literal_state l1 = {middle, 0, (uint32_t)d->context[0] << GLYD_OBJECT_LITERAL_BITS};
   const sequence_source source = {d, in, offsets, last, last - (ptrdiff_t)split};
   size_t pos = 2 * count_bits, pos_offsets = 0;
   ptrdiff_t to_read = (ptrdiff_t)(size - n_literals), room = to_read; /* bytes of matches */

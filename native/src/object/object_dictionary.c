@@ -8,16 +8,17 @@
 #include "huffman/huffman_codes.h"
 #include "huffman/huffman_common.h"
 
-_Static_assert(GLYD_OBJECT_BITS <= GLYD_HUFFMAN_BITS, "codes are made in one place");
+_Static_assert(GLYD_OBJECT_BITS <= GLYD_HUFFMAN_BITS && GLYD_OBJECT_LITERAL_BITS >= 8, "codes are made in one place");
 
 /* Codes of the lengths; 0 when their Kraft sum is not 1. */
 static int make_codes(glyd_object_code *code, int literals) {
+  const unsigned bits = literals ? GLYD_OBJECT_LITERAL_BITS : GLYD_OBJECT_BITS;
   uint32_t kraft = 0;
   for (unsigned s = 0; s < 256; s++) {
-    if (code->length[s] > GLYD_OBJECT_BITS) return 0;
-    if (code->length[s] != 0) kraft += 1u << (GLYD_OBJECT_BITS - code->length[s]);
+    if (code->length[s] > bits) return 0;
+    if (code->length[s] != 0) kraft += 1u << (bits - code->length[s]);
   }
-  if (kraft != 1u << GLYD_OBJECT_BITS) return 0;
+  if (kraft != 1u << bits) return 0;
   glyd_huffman_make_codes(code->length, code->code);
   for (unsigned s = 0; s < 256 && literals; s++) { /* theirs have the first bit on top */
     uint32_t v = code->code[s], reversed = 0;
@@ -30,22 +31,22 @@ static int make_codes(glyd_object_code *code, int literals) {
 /* One literal or two for each number of bits; the codes have their first bit on top. */
 static void make_literal_table(glyd_dictionary *d, unsigned t) {
   const glyd_object_code *const code = &d->code[t];
-  uint32_t *const table = d->literal_table + ((size_t)t << GLYD_OBJECT_BITS);
+  uint32_t *const table = d->literal_table + ((size_t)t << GLYD_OBJECT_LITERAL_BITS);
   for (uint32_t s = 0; s < 256; s++) {
     const unsigned l = code->length[s];
     if (l == 0) continue;
     const uint32_t context = d->context[s], escape = s == code->escape ? GLYD_OBJECT_ENTRY_ESCAPE : 0;
     const uint32_t entry = context << 28 | l << 24 | s << 8 | escape | l;
-    const unsigned first = (unsigned)code->code[s] << (GLYD_OBJECT_BITS - l);
-    for (unsigned i = 0; i < 1u << (GLYD_OBJECT_BITS - l); i++) table[first + i] = entry;
+    const unsigned first = (unsigned)code->code[s] << (GLYD_OBJECT_LITERAL_BITS - l);
+    for (unsigned i = 0; i < 1u << (GLYD_OBJECT_LITERAL_BITS - l); i++) table[first + i] = entry;
     if (escape) continue;
     const glyd_object_code *const after = &d->code[context];
     for (uint32_t s2 = 0; s2 < 256; s2++) {
       const unsigned l2 = after->length[s2], both = l + l2;
-      if (l2 == 0 || both > GLYD_OBJECT_BITS || s2 == after->escape) continue;
+      if (l2 == 0 || both > GLYD_OBJECT_LITERAL_BITS || s2 == after->escape) continue;
       const uint32_t two = (uint32_t)d->context[s2] << 28 | l << 24 | s2 << 16 | s << 8 | GLYD_OBJECT_ENTRY_TWO | both;
-      const unsigned at = first + ((unsigned)after->code[s2] << (GLYD_OBJECT_BITS - both));
-      for (unsigned i = 0; i < 1u << (GLYD_OBJECT_BITS - both); i++) table[at + i] = two;
+      const unsigned at = first + ((unsigned)after->code[s2] << (GLYD_OBJECT_LITERAL_BITS - both));
+      for (unsigned i = 0; i < 1u << (GLYD_OBJECT_LITERAL_BITS - both); i++) table[at + i] = two;
     }
   }
 }

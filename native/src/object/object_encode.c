@@ -285,7 +285,7 @@ GLYD_INLINE void flush_literals(literal_writer *w) {
   w->count &= 7;
 }
 
-_Static_assert(7 + 3 * (GLYD_OBJECT_BITS + 8) <= 64, "three literals before bits are moved");
+_Static_assert(7 + 3 * (GLYD_OBJECT_LITERAL_BITS + 8) <= 64, "three literals before bits are moved");
 
 GLYD_INLINE literal_writer write_literals(const glyd_object_index *x, const uint8_t *context, const uint8_t *in,
                                           size_t n, uint8_t *top) {
@@ -340,21 +340,18 @@ GLYD_INLINE int write_sequences(const glyd_object_encoder *e, size_t n, glyd_bit
     const uint32_t distance = e->sequences[i].offset;
     const unsigned slot = e->sequences[i].slot, s = find_step(d, ll, ml, slot);
     if (GLYD_UNLIKELY(s == GLYD_OBJECT_NO_STEP)) return 0;
-    const glyd_object_step *const step = &d->steps[s];
-    const uint32_t put = x->put[d->contexts + GLYD_OBJECT_STEPS][s];
-    const unsigned length = put & 255;
-    glyd_bit_writer_put(steps,
-                        put >> 8 | (uint64_t)(ll - step->literals) << length |
-                            (uint64_t)(ml - step->length) << (length + step->literals_bits),
-                        length + step->literals_bits + step->length_bits);
+    const uint64_t step = x->step_put[s];
+    const unsigned length = step >> 16 & 63, before_match = step >> 24 & 63;
+    const uint64_t more_literals = ll - (step >> 40 & 255), more_length = ml - (step >> 48 & 255);
+    glyd_bit_writer_put(steps, (step & 0xFFFF) | more_literals << length | more_length << before_match,
+                        step >> 32 & 63);
     pos += ll;
-    /* Whether there is a new offset is hard to predict: no branch. */
-    unsigned bits;
-    uint32_t extra;
-    const uint32_t symbol = offset_put[offset_symbol(offset_put, d, d->size + pos, distance, &bits, &extra)];
-    const unsigned is_new = 0 - (unsigned)(slot == GLYD_OBJECT_REPEATS);
-    glyd_bit_writer_put(offsets, (symbol >> 8 | (uint64_t)extra << (symbol & 255)) & (0 - (uint64_t)(is_new & 1)),
-                        ((symbol & 255) + bits) & is_new);
+    if (slot == GLYD_OBJECT_REPEATS) {
+      unsigned bits;
+      uint32_t extra;
+      const uint32_t symbol = offset_put[offset_symbol(offset_put, d, d->size + pos, distance, &bits, &extra)];
+      glyd_bit_writer_put(offsets, symbol >> 8 | (uint64_t)extra << (symbol & 255), (symbol & 255) + bits);
+    }
     pos += ml;
   }
   return 1;

@@ -20,9 +20,9 @@ static int32_t literal_bits(const glyd_dictionary *d) {
   for (unsigned t = 0; t < d->contexts; t++)
     for (unsigned s = 0; s < 256; s++) {
       const unsigned l = d->code[t].length[s];
-      if (l != 0) sum += l << (GLYD_OBJECT_BITS - l);
+      if (l != 0) sum += l << (GLYD_OBJECT_LITERAL_BITS - l);
     }
-  return (int32_t)(sum * 16 / d->contexts >> GLYD_OBJECT_BITS);
+  return (int32_t)(sum * 16 / d->contexts >> GLYD_OBJECT_LITERAL_BITS);
 }
 
 /* The step that takes least bits for each few literals and short match. */
@@ -32,7 +32,10 @@ static void index_steps(const glyd_dictionary *d, glyd_object_index *x) {
   for (unsigned s = 0; s < d->n_steps; s++) {
     const glyd_object_step *const step = &d->steps[s];
     if (code->length[s] == 0) continue;
-    x->put[d->contexts + GLYD_OBJECT_STEPS][s] = (uint32_t)code->code[s] << 8 | code->length[s];
+    const unsigned before_match = code->length[s] + (unsigned)step->literals_bits;
+    x->step_put[s] = (uint64_t)step->length << 48 | (uint64_t)step->literals << 40 |
+                     (uint64_t)(before_match + step->length_bits) << 32 | before_match << 24 |
+                     (uint32_t)code->length[s] << 16 | code->code[s];
     const uint32_t literals = step->literals + (1u << step->literals_bits),
                    length = step->length + (1u << step->length_bits);
     if (literals > GLYD_OBJECT_STEP_LITERALS || length > 256) x->wide[x->n_wide++] = (uint8_t)s;

@@ -8,8 +8,8 @@
 
 #include "object/object_encode.h"
 
-#define GLYD_OBJECT_LONG_BITS 15  /* table of 8 bytes */
-#define GLYD_OBJECT_SHORT_BITS 15 /* table of 5 bytes */
+#define GLYD_OBJECT_LONG_BITS 14  /* table of 8 bytes */
+#define GLYD_OBJECT_SHORT_BITS 14 /* table of 5 bytes */
 #define GLYD_OBJECT_TAG_BITS 11
 
 #define GLYD_OBJECT_COMMAND_BITS 5    /* about what a sequence costs beside its offset */
@@ -20,7 +20,10 @@
 #define GLYD_OBJECT_LONG_LENGTH 1024u /* this, are looked up */
 
 typedef struct glyd_object_index {
-  uint32_t put[GLYD_OBJECT_TABLES][256]; /* bits << 8 | how many, escapes included; 0 for a step without a code */
+  uint32_t put[GLYD_OBJECT_TABLES - 1][256]; /* but for steps: bits << 8 | how many, escapes included */
+  /* Steps: code, then a byte each: its bits, those with extra bits of literals, with those of the match, what is taken
+   * from literals, from match length. */
+  uint64_t step_put[GLYD_OBJECT_STEPS_MAX];
   /* By offset, match length (256: any from there to GLYD_OBJECT_LONG_LENGTH), literals. */
   uint8_t step_of[GLYD_OBJECT_REPEATS + 1][257][GLYD_OBJECT_STEP_LITERALS];
   uint8_t wide[GLYD_OBJECT_STEPS_MAX]; /* steps that reach beyond that */

@@ -78,10 +78,10 @@ static unsigned choose_contexts(const uint32_t literals[256][256], uint8_t conte
 
 #define RARE 12 /* less than the total >> this is rare */
 
-/* Code lengths, 4 bits each. */
-static uint8_t *put_code(uint8_t *out, const uint32_t counts[256]) {
+/* Code lengths of at most bits, 4 bits each. */
+static uint8_t *put_code(uint8_t *out, const uint32_t counts[256], unsigned bits) {
   uint8_t length[256];
-  glyd_huffman_make_lengths_within(counts, length, GLYD_OBJECT_BITS);
+  glyd_huffman_make_lengths_within(counts, length, bits);
   for (unsigned i = 0; i < GLYD_DICTIONARY_CODES; i++) *out++ = (uint8_t)(length[2 * i] | length[2 * i + 1] << 4);
   return out;
 }
@@ -96,7 +96,7 @@ static unsigned scale_of(const uint32_t *counts, size_t n, uint64_t *total) {
 }
 
 /* A table for these counts: what is rare goes by the escape. */
-static uint8_t *put_table(uint8_t *out, const uint32_t counts[256]) {
+static uint8_t *put_table(uint8_t *out, const uint32_t counts[256], unsigned bits) {
   uint32_t scaled[256];
   uint64_t total;
   const unsigned shift = scale_of(counts, 256, &total);
@@ -121,7 +121,7 @@ static uint8_t *put_table(uint8_t *out, const uint32_t counts[256]) {
   scaled[escape] = rest;
   if (kept == 0) scaled[(escape + 1) % 256] = 1; /* a code needs two symbols */
   *out++ = (uint8_t)escape;
-  return put_code(out, scaled);
+  return put_code(out, scaled, bits);
 }
 
 /* ---- steps ---------------------------------------------------------------- */
@@ -248,10 +248,10 @@ size_t glyd_object_tables_write(uint8_t *out, const uint8_t *content, uint32_t s
   uint8_t *p = out + GLYD_DICTIONARY_CONTEXTS_AT;
   for (unsigned i = 0; i < 128; i++) *p++ = (uint8_t)(context[2 * i] | context[2 * i + 1] << 4);
   p = put_steps(p, &steps);
-  for (unsigned t = 0; t < contexts; t++) p = put_table(p, sums[t]);
-  p = put_table(p, counts->offsets);
+  for (unsigned t = 0; t < contexts; t++) p = put_table(p, sums[t], GLYD_OBJECT_LITERAL_BITS);
+  p = put_table(p, counts->offsets, GLYD_OBJECT_BITS);
   for (unsigned k = 0; k < steps.n; k++) scaled[k] = steps.steps[k].count + 1; /* any has a code */
-  p = put_code(p, scaled);
+  p = put_code(p, scaled, GLYD_OBJECT_BITS);
   if (size > 0) memcpy(p, content, size);
   p += size;
   glyd_store32(p, (uint32_t)glyd_checksum_xxh3(glyd_cpu_features(), out, (size_t)(p - out)));

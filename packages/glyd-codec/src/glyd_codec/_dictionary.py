@@ -73,7 +73,7 @@ class Dictionary:
     TypeError, BufferError
         When data is no C-contiguous buffer.
     MemoryError
-        When there is not enough memory: a dictionary takes its size and about 340 KB.
+        When there is not enough memory: a dictionary takes its size and about 200 KB.
 
     Notes
     -----
