@@ -152,6 +152,8 @@ def tables() -> Iterator[tuple[str, bytes]]:
         for i in range(1100)
     ]
     yield "decimals", "".join(decimals).replace(",0.", ",.").replace(",-0.", ",-.").encode()
+    ids = [f"{w}-{n % 211:03}{a:02},{n % 211:03} of {w},{n // 20:05x}{w[0]},{i % 7}\n" for i, a, w, n, _ in rows]
+    yield "ids", "".join(ids).encode()
     columns = [f"{i:6}{n / 16:12.4f} {a * 7919:9}  {w:8}{(n - 4500) * a:10}\n" for i, a, w, n, _ in rows]
     yield "columns", "".join(columns).encode()
 

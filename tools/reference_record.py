@@ -19,7 +19,8 @@ DEPTH_MAX: Final = 3
 RANGE_MAX: Final = (1 << 31) - 16
 KEYS_MAX: Final = 1 << 18
 PAIRS_MAX: Final = KEYS_MAX - 1
-INTEGER, DATE, DICTIONARY, TEXT, SORTED, MORE = 1, 2, 3, 4, 5, 6
+INTEGER, DATE, DICTIONARY, TEXT, SORTED, MORE, FRESH = 1, 2, 3, 4, 5, 6, 7
+ENTRIES_MAX: Final = {DICTIONARY: 65_536, SORTED: 65_536, FRESH: 65_535}
 PLAIN, CLOCK, PADDED, TRIMMED, TRIMMED_1, BARE, BARE_TRIMMED, TAIL, ALIGNED = range(9)
 WIDTHS: Final = {TAIL: 9, ALIGNED: 24}
 DECIMALS_KEPT: Final = {TRIMMED: 0, TRIMMED_1: 1, BARE_TRIMMED: 0}
@@ -79,7 +80,7 @@ class Column:
             model.require(value <= most, f"{what} {value}, at most {most}")
             return value
 
-        self.kind = number(MORE, "kind")
+        self.kind = number(FRESH, "kind")
         model.require(self.kind > 0, "kind 0")
         model.require(self.kind != MORE or any(c.kind == TEXT for c in earlier), "no text column before")
         self.place = number(n_columns - 1, "place")
@@ -99,7 +100,7 @@ class Column:
                 self.pattern = model.take(number(31, "pattern length"), "pattern")
                 self.check_pattern(model)
             self.base = unzigzag(model.varint("base"))
-        self.range = number(65_535 if self.kind in {DICTIONARY, SORTED} else RANGE_MAX, "range")
+        self.range = number(ENTRIES_MAX.get(self.kind, RANGE_MAX + 1) - 1, "range")
         self.text_size = model.varint("bytes of texts") if self.kind == SORTED else 0
         self.end = number(256, "end") - 1 if self.kind in {TEXT, MORE} else -1
         if self.is_number:

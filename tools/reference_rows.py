@@ -14,6 +14,7 @@ from reference_record import (
     DELTA,
     DICTIONARY,
     DIFFERENCE,
+    FRESH,
     INTEGER,
     LAST,
     LINEAR,
@@ -130,7 +131,7 @@ class Table:
                 entries.append(entries[-1][:common] + dictionaries.take(size, "entry"))
             streams.source.require(sum(map(len, entries)) == column.text_size, "bytes of texts")
             return [entries[v + 1] for v in values]
-        if column.kind == DICTIONARY:
+        if column.kind in {DICTIONARY, FRESH}:
             sizes = [dictionaries.varint("length of an entry") for _ in range(column.range + 1)]
             entries = [dictionaries.take(size, "entry") for size in sizes]
             return [entries[v] for v in values]
@@ -154,6 +155,16 @@ def read_residuals(column: Column, streams: Streams, n_rows: int) -> list[int]:
     return out if is_id else [unzigzag(z) for z in out]
 
 
+def entries_of(column: Column, codes: list[int], following: int, streams: Streams) -> list[int]:
+    """Return the entries that codes of a dictionary in the order of its texts in the rows stand for."""
+    out = []
+    for code in codes:
+        out.append(following if code == 0 else code - 1)
+        following += code == 0
+        streams.source.require(out[-1] <= column.range, f"entry {out[-1]}, at most {column.range}")
+    return out
+
+
 def decode_values(
     column: Column, columns: list[Column], values: list[list[int]], streams: Streams, n_rows: int
 ) -> list[int]:
@@ -166,7 +177,8 @@ def decode_values(
     last: dict[int, int] = {}
     if p == SAME:
         missed = bits_of(streams.next((n_rows + 7) // 8), n_rows)
-        fresh = iter(streams.pairs(sum(missed), high=column.range > 255))
+        stored = streams.pairs(sum(missed), high=column.range > 255)
+        fresh = iter(entries_of(column, stored, 1, streams) if column.kind == FRESH else stored)
         same = []
         for key, miss in zip(keys, missed, strict=True):
             if miss:
@@ -180,6 +192,8 @@ def decode_values(
         streams.source.require(0 < starts[-1] <= PAIRS_MAX, f"{starts[-1]} values of keys")
         pairs = streams.pairs(starts[-1], high=column.range > 255)
     out: list[int] = []
+    if column.kind == FRESH and p == ZERO:
+        return entries_of(column, read_residuals(column, streams, n_rows), 0, streams)
     for r, residual in enumerate(read_residuals(column, streams, n_rows)):
         if p == RANK:
             place = (starts[keys[r]] + residual) % (1 << 32)

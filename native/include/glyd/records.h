@@ -30,7 +30,7 @@ typedef struct glyd_records_info {
 typedef struct glyd_column_info {
   uint32_t table; /* from 0 */
   uint32_t place; /* in the rows of its table */
-  int kind;       /* 1 integer or decimal, 2 date-time, 3 dictionary, 4 text, 5 sorted dictionary, 6 text beside text */
+  int kind; /* 1 integer or decimal, 2 date-time, 3 dictionary, 4 text, 5 sorted dictionary, 6 text beside text, 7 dictionary in the order of the rows */
   int prediction; /* 0 … 9, record/spec.md */
   uint64_t n_rows;
   uint64_t n_entries;    /* of a dictionary */

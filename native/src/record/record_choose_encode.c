@@ -46,6 +46,7 @@ typedef struct chooser {
   numbering both;     /* of two columns together */
   int32_t *last;      /* by number of key */
   uint32_t *z;
+  uint32_t *codes;
   uint64_t *plogp;    /* c * log2(c), c up to SAMPLE */
   uint32_t *step;     /* of it, from c to c + 1 */
   uint32_t *hash_key; /* open addressing: what it stands for */
@@ -161,6 +162,14 @@ static uint32_t adjust_of(const chooser *h, unsigned pred, int c, int j, int k) 
   return (uint32_t)(uint64_t)((int64_t)v / (int64_t)m->divisor);
 }
 
+/* What stands for the sampled values of a dictionary in the order in which its entries come up; NULL: it is none. */
+static const uint32_t *fresh_codes(chooser *h, const glyd_record_source *s) {
+  if (s->c.kind != GLYD_RECORD_FRESH) return NULL;
+  uint32_t next = s->fresh;
+  for (uint32_t i = 0; i < h->n; i++) h->codes[i] = glyd_record_fresh_code((uint32_t)s->v[h->from + i], &next);
+  return h->codes;
+}
+
 static uint64_t cost_keyed(chooser *h, int c, unsigned pred, const numbering *keys, uint64_t bound) {
   const glyd_record_source *const s = &h->t->columns[c];
   if (!keys) return NEVER;
@@ -181,9 +190,10 @@ static uint64_t cost_keyed(chooser *h, int c, unsigned pred, const numbering *ke
     cost = residual_cost(h, h->z + warm, counted, bound / h->n * counted);
   } else {
     uint32_t low[256] = {0}, high[256] = {0}, misses = 0;
+    const uint32_t *const codes = fresh_codes(h, s);
     for (uint32_t i = 0; i < h->n; i++) {
       if (is_null(s, h->from + i)) continue;
-      h->z[misses] = (uint32_t)v[i];
+      h->z[misses] = codes ? codes[i] : (uint32_t)v[i];
       misses += v[i] != h->last[key[i]] && i >= warm;
       h->last[key[i]] = v[i];
     }
@@ -301,8 +311,9 @@ static uint64_t cost_values(chooser *h, int c, unsigned pred, int j, int k, uint
     break;
   default: memset(p, 0, n * sizeof *p); break;
   }
+  const uint32_t *const codes = fresh_codes(h, s);
   if (!is_number(s) && pred == GLYD_PRED_ZERO)
-    for (uint32_t i = 0; i < n; i++) h->z[i] = (uint32_t)v[i];
+    for (uint32_t i = 0; i < n; i++) h->z[i] = codes ? codes[i] : (uint32_t)v[i];
   else if (clock)
     for (uint32_t i = 0; i < n; i++) h->z[i] = glyd_record_zigzag(glyd_record_difference(1, (uint32_t)v[i], p[i]));
   else
@@ -478,7 +489,7 @@ static void put_order(glyd_record_source_table *t, uint8_t *done) {
 /* Do the rows stand mostly in the order of a dictionary's texts? */
 static int goes_by_text(const chooser *h, uint32_t c) {
   const glyd_record_source *const s = &h->t->columns[c];
-  if (s->c.kind != GLYD_RECORD_DICT || s->n_entries < 64) return 0;
+  if ((s->c.kind != GLYD_RECORD_DICT && s->c.kind != GLYD_RECORD_FRESH) || s->n_entries < 64) return 0;
   const uint8_t *const in = h->t->rows->in;
   uint32_t changes = 0, up = 0;
   for (uint32_t i = 1; i < h->n; i++) {
@@ -516,6 +527,7 @@ static int choose(chooser *h, glyd_record_memory *memory) {
   h->both.id = glyd_record_memory_get(memory, SAMPLE, sizeof *h->both.id);
   h->last = glyd_record_memory_get(memory, SAMPLE, sizeof *h->last);
   h->z = glyd_record_memory_get(memory, SAMPLE, sizeof *h->z);
+  h->codes = glyd_record_memory_get(memory, SAMPLE, sizeof *h->codes);
   h->plogp = glyd_record_memory_get(memory, SAMPLE + 1, sizeof *h->plogp);
   h->step = glyd_record_memory_get(memory, SAMPLE, sizeof *h->step);
   h->hash_key = glyd_record_memory_get(memory, HASH, sizeof *h->hash_key);
@@ -527,8 +539,8 @@ static int choose(chooser *h, glyd_record_memory *memory) {
   h->best = glyd_record_memory_get(memory, K, sizeof *h->best);
   h->mark = glyd_record_memory_get(memory, K, 1);
   h->stack = glyd_record_memory_get(memory, K + 1, sizeof *h->stack);
-  if (!h->columns || !h->both.id || !h->last || !h->z || !h->plogp || !h->step || !h->hash_key || !h->count ||
-      !h->place || !h->order || !h->candidates || !h->best || !h->mark || !h->stack)
+  if (!h->columns || !h->both.id || !h->last || !h->z || !h->codes || !h->plogp || !h->step || !h->hash_key ||
+      !h->count || !h->place || !h->order || !h->candidates || !h->best || !h->mark || !h->stack)
     return 0;
   if (h->n < 64) return 1;
   h->plogp[0] = 0;
@@ -537,6 +549,11 @@ static int choose(chooser *h, glyd_record_memory *memory) {
   memset(h->count, 0, COUNTS * sizeof *h->count);
   for (uint32_t c = 0; c < K; c++)
     if (goes_by_text(h, c) && !glyd_record_sort_dictionary(h->t, &h->t->columns[c], memory)) return 0;
+  for (uint32_t c = 0; c < K; c++) {
+    glyd_record_source *const s = &h->t->columns[c];
+    s->fresh = 0;
+    for (uint32_t r = 0; r < h->from && s->c.kind == GLYD_RECORD_FRESH; r++) s->fresh += (uint32_t)s->v[r] == s->fresh;
+  }
   if (!number_columns(h, memory)) return 0;
   for (uint32_t c = 0; c < K; c++) {
     choose_alone(h, (int)c);

@@ -42,6 +42,7 @@ typedef struct glyd_record_source {
   glyd_record_span exception[GLYD_RECORD_EXCEPTIONS_MAX];
   glyd_record_entry *entries; /* dictionary, in the order of the ids */
   uint32_t n_entries;
+  uint32_t fresh; /* GLYD_RECORD_FRESH: entries that come up before the sampled rows */
   /* ranks within keys */
   uint32_t keys;
   uint32_t *starts; /* keys + 1 */
@@ -79,6 +80,13 @@ void glyd_record_join_texts(glyd_record_source_table *table);
 
 /* Let texts end with a byte, where that takes less than their lengths. */
 void glyd_record_end_texts(glyd_record_source_table *table);
+
+/* What stands for value v where `next` entries have come up. */
+GLYD_INLINE uint32_t glyd_record_fresh_code(uint32_t v, uint32_t *next) {
+  const uint32_t fresh = v == *next;
+  *next += fresh;
+  return fresh ? 0 : v + 1;
+}
 
 /* log2(v) in 1/65536, v > 0; the same on every machine. */
 GLYD_INLINE uint32_t glyd_record_log2(uint32_t v) {

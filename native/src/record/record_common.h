@@ -40,7 +40,8 @@ enum {
   GLYD_RECORD_DICT = 3,
   GLYD_RECORD_TEXT = 4,
   GLYD_RECORD_SORTED = 5, /* dictionary in the order of its texts */
-  GLYD_RECORD_MORE = 6    /* text whose bytes follow, row by row, those of a text column */
+  GLYD_RECORD_MORE = 6,   /* text whose bytes follow, row by row, those of a text column */
+  GLYD_RECORD_FRESH = 7   /* dictionary in the order in which its texts come up */
 };
 
 /* format of an integer column */
@@ -128,7 +129,7 @@ GLYD_INLINE int glyd_record_is_number(const glyd_record_column *c) {
   return c->kind == GLYD_RECORD_INT || c->kind == GLYD_RECORD_DATE;
 }
 GLYD_INLINE int glyd_record_is_dictionary(const glyd_record_column *c) {
-  return c->kind == GLYD_RECORD_DICT || c->kind == GLYD_RECORD_SORTED;
+  return c->kind == GLYD_RECORD_DICT || c->kind == GLYD_RECORD_SORTED || c->kind == GLYD_RECORD_FRESH;
 }
 GLYD_INLINE int glyd_record_is_text(const glyd_record_column *c) {
   return c->kind == GLYD_RECORD_TEXT || c->kind == GLYD_RECORD_MORE;

@@ -99,6 +99,28 @@ static int take_ranks(rebuild *b, glyd_record_field *f) {
   return 1;
 }
 
+/* Entries of a dictionary in the order in which they come up: 0 stands for the next one.
+ * The first was predicted, as the value of a key that comes up first. */
+static int take_fresh(rebuild *b, glyd_record_field *f, uint32_t n, const uint8_t *low, const uint8_t *high) {
+  uint8_t *const to = glyd_record_arena_get(b->arena, 2 * ((uint64_t)n + GLYD_RECORD_PAD));
+  if (!to) return 0;
+  uint8_t *const to_high = to + n + GLYD_RECORD_PAD;
+  uint32_t next = 1;
+  for (uint32_t i = 0; i < n; i++) {
+    const uint32_t code = (uint32_t)low[i] | (high ? (uint32_t)high[i] << 8 : 0);
+    const uint32_t v = code == 0 ? next : code - 1;
+    next += code == 0;
+    to[i] = (uint8_t)v;
+    to_high[i] = (uint8_t)(v >> 8);
+  }
+  if (next > f->column->range + 1) return 0;
+  memset(to + n, 0, GLYD_RECORD_PAD);
+  memset(to_high + n, 0, GLYD_RECORD_PAD);
+  f->miss_low = to;
+  f->miss_high = to_high;
+  return 1;
+}
+
 static int take_same(rebuild *b, const glyd_record_table *table, glyd_record_field *f) {
   const glyd_record_stream *const mask = take(b, (table->rows + 7) / 8);
   if (!mask) return 0;
@@ -107,6 +129,7 @@ static int take_same(rebuild *b, const glyd_record_table *table, glyd_record_fie
   const glyd_record_stream *const high = f->column->range > 255 ? take(b, misses) : NULL;
   if (!low || (f->column->range > 255 && !high)) return 0;
   f->miss = mask->data;
+  if (f->column->kind == GLYD_RECORD_FRESH) return take_fresh(b, f, misses, low->data, high ? high->data : NULL);
   f->miss_low = low->data;
   if (high) {
     f->miss_high = high->data;
@@ -203,7 +226,7 @@ static int take_streams(rebuild *b, glyd_record_table *table, uint32_t i) {
     if (c->pred == GLYD_PRED_RANK && !take_ranks(b, f)) return 0;
     if (c->end == 0 && !take_residuals(b, &f->residuals, table->rows, c->wide)) return 0;
   }
-  if (c->kind == GLYD_RECORD_DICT) return take_dictionary(b, f);
+  if (c->kind == GLYD_RECORD_DICT || c->kind == GLYD_RECORD_FRESH) return take_dictionary(b, f);
   if (c->kind == GLYD_RECORD_SORTED) return take_sorted(b, f);
   if (!glyd_record_is_text(c)) return 1;
   f->at = glyd_record_arena_get(b->arena, batch * sizeof *f->at);

@@ -138,6 +138,16 @@ static GLYD_NOINLINE int values(glyd_record_field *f, uint32_t from, uint32_t n,
   }
   switch (c->pred) {
   case GLYD_PRED_ZERO:
+    if (c->kind == GLYD_RECORD_FRESH) {
+      uint32_t next = f->fresh;
+      for (uint32_t i = 0; i < n; i++) {
+        const uint32_t code = (uint32_t)res[i];
+        out[i] = (int32_t)(code == 0 ? next : code - 1);
+        next += code == 0;
+      }
+      f->fresh = next;
+      break;
+    }
     memcpy(out, res, n * sizeof *out);
     if (clock)
       for (uint32_t i = 0; i < n; i++) out[i] += out[i] < 0 ? 1440 : 0;

@@ -63,7 +63,7 @@ static int column_bounds(const glyd_record_column *c) {
 
 static void read_kind(reader *r, glyd_record_column *c, uint64_t len) {
   if (!glyd_record_is_number(c)) {
-    c->range = (uint32_t)get(r, glyd_record_is_dictionary(c)  ? GLYD_RECORD_DICT_MAX - 1
+    c->range = (uint32_t)get(r, glyd_record_is_dictionary(c) ? GLYD_RECORD_DICT_MAX - 1 - (c->kind == GLYD_RECORD_FRESH)
                                 : len < GLYD_RECORD_RANGE_MAX ? len
                                                               : GLYD_RECORD_RANGE_MAX);
     c->divisor = 1;
@@ -106,7 +106,7 @@ static int prediction_valid(const glyd_record_column *columns, uint32_t i) {
   if (glyd_record_is_text(c)) return c->pred == GLYD_PRED_ZERO;
   if (c->pred >= GLYD_PRED_LAST && glyd_record_keys(c, columns) == 0) return 0;
   if (c->pred >= GLYD_PRED_SAME) return c->range <= 65535;
-  if (c->kind == GLYD_RECORD_DICT) return c->pred == GLYD_PRED_ZERO;
+  if (c->kind == GLYD_RECORD_DICT || c->kind == GLYD_RECORD_FRESH) return c->pred == GLYD_PRED_ZERO;
   if (c->kind == GLYD_RECORD_SORTED) return c->pred <= GLYD_PRED_PREVIOUS;
   if (c->pred == GLYD_PRED_LAST) return 1;
   for (int q = 0; q < 2; q++) {
@@ -127,7 +127,7 @@ static int has_text(const glyd_record_column *columns, uint32_t n) {
 static void read_column(reader *r, glyd_record_model_table *t, uint32_t i, uint64_t len) {
   glyd_record_column *const c = &t->columns[i];
   memset(c, 0, sizeof *c);
-  c->kind = (uint8_t)get(r, GLYD_RECORD_MORE);
+  c->kind = (uint8_t)get(r, GLYD_RECORD_FRESH);
   if (c->kind == 0) r->bad = 1;
   if (c->kind == GLYD_RECORD_MORE && !has_text(t->columns, i)) r->bad = 1;
   c->position = (uint16_t)get(r, t->n_columns - 1);

@@ -30,6 +30,7 @@ typedef struct glyd_record_field {
   const uint8_t *null_id, *null_end;          /* and which, NULL: the only one */
   const uint8_t *miss, *miss_low, *miss_high; /* GLYD_PRED_SAME */
   uint32_t miss_at;
+  uint32_t fresh;            /* GLYD_RECORD_FRESH: entries that came up */
   uint32_t keys, key_factor; /* number of keys; second key's */
   const int32_t *key_a, *key_b;
   const int32_t *of_a, *of_b; /* predictions from columns */

@@ -10,6 +10,7 @@
 #define SAMPLE 512u
 #define BLOCK 1024u
 #define FRESH_ROWS 4096u
+#define FRESH_ENTRIES 32u
 #define AGAIN 2048u /* rows that tell how often numbers come up again */
 #define LIMIT ((int64_t)1 << 61)
 
@@ -451,6 +452,11 @@ int glyd_record_type_columns(glyd_record_source_table *t, glyd_record_memory *me
   }
   for (uint32_t c = 0; c < t->n_columns; c++) {
     glyd_record_source *const s = &t->columns[c];
+    if (s->c.kind == GLYD_RECORD_DICT && s->n_entries > FRESH_ENTRIES && s->n_entries < GLYD_RECORD_DICT_MAX &&
+        (uint64_t)s->n_entries * 32 > n) {
+      s->c.kind = GLYD_RECORD_FRESH; /* many come up once: that the next one does is all there is to say */
+      s->c.range = s->n_entries - 1;
+    }
     if (s->c.kind == GLYD_RECORD_DICT && !order_entries(t, s, NULL, memory)) return 0;
     if (s->c.kind == GLYD_RECORD_INT || s->c.kind == GLYD_RECORD_DATE) end_values(t, s, &states[c]);
     if (s->c.exceptions == 0) s->null = NULL;

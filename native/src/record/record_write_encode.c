@@ -102,6 +102,12 @@ static void make_residuals(const glyd_record_source_table *t, glyd_record_source
   const uint32_t n = t->n_rows;
   int32_t *const v = s->v;
   const int ids = !glyd_record_is_number(m);
+  const int fresh = m->kind == GLYD_RECORD_FRESH;
+  uint32_t next = 0;
+  if (fresh && m->pred == GLYD_PRED_ZERO) {
+    for (uint32_t r = 0; r < n; r++) s->z[r] = glyd_record_fresh_code((uint32_t)v[r], &next);
+    return;
+  }
   if (ids && m->pred == GLYD_PRED_ZERO) {
     for (uint32_t r = 0; r < n; r++) s->z[r] = (uint32_t)v[r];
     return;
@@ -131,8 +137,9 @@ static void make_residuals(const glyd_record_source_table *t, glyd_record_source
     }
     const uint32_t x = (uint32_t)v[r];
     if (m->pred >= GLYD_PRED_LAST) last[key] = v[r];
+    const uint32_t code = fresh ? glyd_record_fresh_code(x, &next) : x;
     s->z[r] =
-        m->pred == GLYD_PRED_SAME ? (x == p ? 0 : x + 1) : glyd_record_zigzag(glyd_record_difference(clock, x, p));
+        m->pred == GLYD_PRED_SAME ? (x == p ? 0 : code + 1) : glyd_record_zigzag(glyd_record_difference(clock, x, p));
     before2 = before;
     before = x;
     a_before = (uint32_t)a[r];
@@ -220,6 +227,7 @@ static int put_same(glyd_record_writer *w, const glyd_record_source *s, uint32_t
     w->high[misses++] = (uint8_t)(x >> 8);
   }
   if (!glyd_record_put(w, w->bytes, (n + 7) / 8) || !glyd_record_put(w, w->low, misses)) return 0;
+  if (s->c.kind == GLYD_RECORD_FRESH) w->decoder += GLYD_RECORD_ALIGN(2 * ((uint64_t)misses + GLYD_RECORD_PAD));
   if (s->c.range > 255) return glyd_record_put(w, w->high, misses);
   w->decoder += misses + 2 * GLYD_RECORD_PAD;
   return 1;

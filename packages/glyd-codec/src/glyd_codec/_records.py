@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from glyd_codec._source import Path, Source
 
 _SHAPES = {1: "delimited", 2: "json", 3: "sql", 4: "log"}
-_KINDS = {1: "number", 2: "time", 3: "dictionary", 4: "text", 5: "dictionary", 6: "text"}
+_KINDS = {1: "number", 2: "time", 3: "dictionary", 4: "text", 5: "dictionary", 6: "text", 7: "dictionary"}
 _PREDICTIONS = (
     "none",
     "previous",
