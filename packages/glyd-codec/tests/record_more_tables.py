@@ -1,0 +1,63 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
+"""More tables for the tests of record segments: decimals, columns at fixed places, documents of JSON."""
+
+from __future__ import annotations
+
+import json
+import random
+
+
+def decimals(n, seed=7):
+    """Rows with decimals of more digits than a column holds, in quotes or not, some of few digits or none, and
+    decimals as statistics programs write them, without a 0 before the point."""
+    rng = random.Random(seed)
+    out = ["i,sensor,charge,time,double,quoted,mixed,small,bare,short\n"]
+    for i in range(n):
+        small = f"{rng.gauss(0, 1) / 1000:.12f}"
+        mixed = rng.choice(["0", "1", "0.5", "NA"]) if i % 9 == 0 else repr(rng.uniform(-5, 5))
+        bare = f"{rng.gauss(0, 1):.7g}".replace("0.", ".", 1)
+        short = f"{rng.gauss(0, 1):.3f}".replace("0.", ".", 1)
+        time = f"2024-03-{1 + i // 1440:02} {i // 60 % 24:02}:{i % 60:02}:00"
+        out.append(
+            f'{i},sensor-{rng.randrange(40)},{rng.randrange(100)}%,{time},{rng.uniform(-500, 500)!r},"{rng.uniform(0, 9)!r}",{mixed},{small},{bare},{short}\n'
+        )
+    return "".join(out).encode()
+
+
+def columns(n, seed=8):
+    """Lines of columns at fixed places, and a few others."""
+    rng = random.Random(seed)
+    out = ["# made of numbers\n"]
+    for i in range(n):
+        name = rng.choice(["alpha", "beta", "a longer name", ""])
+        out.append(f"{i:7}{rng.gauss(0, 90):12.4f} {rng.randrange(10**9):11}  {name:14}{rng.uniform(0, 9):9.3f}\n")
+        if i % 500 == 9:
+            out.append("a line of another length\n")
+    return "".join(out).encode()
+
+
+def documents(lines, seed=6):
+    """Return JSON documents of the objects of some lines: an array of objects over several lines, an object of
+    objects on one, arrays of values, features of a map, and lines of points. Keys are optional and nested."""
+    rng = random.Random(seed)
+    rows = [json.loads(line) for line in lines.splitlines()]
+    for i, row in enumerate(rows):
+        row["name"] = rng.choice(
+            ["a, b", 'say "[x]"', "}{", "\\", "caf\N{LATIN SMALL LETTER E WITH ACUTE}", "two\nlines"]
+        )
+        row["at"] = [round(rng.uniform(-180, 180), 5), round(rng.uniform(-90, 90), 5)]
+        if i % 11 == 0:
+            row["note"] = None
+    features = [
+        {"type": "Feature", "properties": row, "geometry": {"type": "Point", "coordinates": row["at"]}} for row in rows
+    ]
+    arrays = [list(row.values()) for row in rows]
+    yield "pretty", json.dumps({"version": 1, "rows": rows}, indent=2)
+    yield "keyed", json.dumps({str(1000 + 7 * i): row for i, row in enumerate(rows)}, ensure_ascii=False)
+    yield "arrays", json.dumps({"fields": list(rows[0]), "data": arrays}, separators=(",", ":"))
+    yield "features", json.dumps({"type": "FeatureCollection", "features": features})
+    walks = [
+        [[round(rng.uniform(0, 90), 4), i % 90] for i in range(rng.randrange(5, 60))] for _ in range(len(rows) // 20)
+    ]
+    yield "lines", json.dumps([{"id": i, "line": line} for i, line in enumerate(walks)])
