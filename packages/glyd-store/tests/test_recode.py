@@ -46,3 +46,31 @@ def test_small_streams_stay(tmp_path):
         before = store.info("v")
         store.compact(level="ultra")
         assert store.info("v") == before
+
+
+def test_small_deltas_move_only_where_it_pays(tmp_path):
+    """Level ultra takes a tenth less of the deltas of text: more than the entry that says so, or less."""
+    rng = random.Random(5)
+    words = [bytes(rng.choices(b"abcdefghijklmnopqrstuvwxyz", k=rng.randrange(2, 9))) for _ in range(600)]
+
+    def row(i):
+        return b"%d %s\n" % (i, b" ".join(words[min(int(rng.expovariate(0.01)), 599)] for _ in range(8)))
+
+    rows = [row(i) for i in range(15_000)]
+    with Store(tmp_path / "s", threads=1) as store:
+        store.put("text", b"".join(rows))
+        sizes = []
+        for n_changed in (800, 1):
+            for i in rng.sample(range(len(rows)), n_changed):
+                rows[i] = row(i)
+            sizes.append(store.put("text", b"".join(rows)).stored_nbytes)
+        assert sizes[1] < 4096 < sizes[0] < 65536
+        store.compact(level="high")
+        assert [i.stored_nbytes for i in store.versions("text")][1:] == sizes
+        assert store.compact(level="ultra").n_recoded >= 1
+        after = [i.stored_nbytes for i in store.versions("text")][1:]
+        assert after[0] <= sizes[0] - 700
+        assert after[1] == sizes[1]
+        assert store.get("text") == b"".join(rows)
+        assert store.check(decode=True).ok
+        assert store.compact(level="ultra").n_recoded == 0

@@ -17,6 +17,7 @@ from glyd_store._frames import HashingFile, copy_content, verify, write_frame
 from glyd_store._index import encode_name
 from glyd_store._info import object_by_id
 from glyd_store._packing import Packer, pack_waiting
+from glyd_store._resemblance import fingerprints_of_delta
 from glyd_store._source import open_source
 
 if TYPE_CHECKING:
@@ -219,7 +220,8 @@ class Writer:
         entry.streams.append(Stream(stream, out.nbytes, source.size))
         at = Place("stream", stream)
         sha256 = None if base is None else base.sha256
-        content = Content(source.sha256, source.size, at, sha256, family, member, source.fingerprints, source.check)
+        kept = source.fingerprints if base is None else fingerprints_of_delta(source.fingerprints)
+        content = Content(source.sha256, source.size, at, sha256, family, member, kept, source.check)
         entry.contents.append(content)
         if source.data is not None and source.is_ours:  # the next version may be based on it
             core.bases.put(source.sha256, glyd.Base(source.data))

@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 
 _HEADER_NBYTES = 4096
 WORTH_NBYTES = 64 << 10
-"""Streams below this stay: the entry that moves them would take about what they can save."""
+"""Streams below this stay but at level ultra: the entry that moves them takes about what they can save."""
+
+_WORTH_ULTRA_NBYTES = 4 << 10
+_ENTRY_NBYTES = 700
+"""What must be saved of streams below `WORTH_NBYTES`: the entry takes it."""
 
 _MORE = 1.001
 """What may take so much more is taken all the same: it would be tried again each time."""
@@ -61,9 +65,12 @@ def recode(
             # level cold has no base
             most = wanted if base is None else min(wanted, glyd.LEVELS.index("ultra"))
             nbytes = core.index.value("SELECT nbytes FROM stream WHERE id = ?", row.stream)
-            if nbytes < WORTH_NBYTES or now is None or glyd.LEVELS.index(now) >= most:
+            is_small = nbytes < WORTH_NBYTES
+            if is_small and (nbytes < _WORTH_ULTRA_NBYTES or most < glyd.LEVELS.index("ultra")):
                 continue
-            saved = _write_again(core, row, base, writer, limit=_MORE)
+            if now is None or glyd.LEVELS.index(now) >= most:
+                continue
+            saved = _write_again(core, row, base, writer, limit=nbytes - _ENTRY_NBYTES if is_small else _MORE * nbytes)
             if saved is not None:
                 report.n_recoded += 1
                 report.freed_nbytes += max(saved, 0)
@@ -72,7 +79,7 @@ def recode(
 def _write_again(core: Core, row: Row, base: Row | None, writer: Writer, limit: float | None = None) -> int | None:
     """Write a content again, alone or against its base; return how much less it takes.
 
-    With a limit, what takes more than it times the bytes of before is not kept: the answer is then None.
+    With a limit, what takes more bytes is not kept: the answer is then None.
     """
     entry = core.new_entry("move")
     made: list[bytes] = []
@@ -90,7 +97,7 @@ def _write_again(core: Core, row: Row, base: Row | None, writer: Writer, limit: 
         decoded = None if base is None else open_as_base(core, base, stack)
         staged, out = writer.write(source, decoded)
         try:
-            if limit is not None and out.nbytes > limit * before:
+            if limit is not None and out.nbytes > limit:
                 return None
             if out.sha256 == row.stream:
                 return 0

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from glyd_store._index import Index
 
 N_FINGERPRINTS = 128
+N_OF_DELTA = 32
+"""What is kept of those of a content with a base: the rest were two thirds of its entry in the journal."""
+
 _UNSIGNED = (1 << 64) - 1
 _DROPPED_BITS = 64 - 8 * FINGERPRINT_NBYTES
 
@@ -39,10 +42,15 @@ class Sketch:
             self._best = heapq.nsmallest(N_FINGERPRINTS, {*self._best, *found})
 
     def finish(self, head: bytes) -> tuple[int, ...]:
-        """Return the fingerprints, with one of the structure if the content starts as model files do."""
+        """Return the fingerprints, the first one of the structure if the content starts as model files do."""
         structure = model_structure(head)
         best = tuple(value >> _DROPPED_BITS for value in self._best)
-        return (*best, structure >> _DROPPED_BITS) if structure is not None else best
+        return (structure >> _DROPPED_BITS, *best) if structure is not None else best
+
+
+def fingerprints_of_delta(fingerprints: tuple[int, ...]) -> tuple[int, ...]:
+    """Return what is kept of the fingerprints of a content that has a base: most are those of its relatives."""
+    return fingerprints[: N_OF_DELTA + 1]
 
 
 def model_structure(head: bytes) -> int | None:
