@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: BUSL-1.1
 """One writer, many readers: locks, their owners, and readers beside a writer."""
 
+import random
 import subprocess
 import sys
+import threading
 
 import pytest
 
-from glyd_store import LockedError, Store
+from glyd_store import LockedError, ObjectNotFoundError, Store, _packing, _put
 
 
 def test_other_process_holds_the_lock(tmp_path):
@@ -92,6 +94,50 @@ def test_readers_beside_a_writer(tmp_path):
         out, err = reader.communicate()
         assert reader.returncode == 0, err.decode()
         assert int(out) > 50
+
+
+@pytest.mark.parametrize("where", ["folder", "memory"])
+def test_threads_share_a_store(where, tmp_path, monkeypatch):
+    """One thread writes, removes, packs and rebuilds through the object by which others read and check."""
+    monkeypatch.setattr(_put, "SMALL_NBYTES", 2000)
+    monkeypatch.setattr(_packing, "N_WAITING", 12)
+    store = Store(tmp_path / "s" if where == "folder" else "memory:", threads=1, level="turbo")
+    body = random.Random(1).randbytes(9000)
+    store.put("v", body)
+    stop, errors, n_read = threading.Event(), [], [0, 0]
+
+    def read(k):
+        try:
+            while not (stop.is_set() and n_read[k]):
+                for info in list(store.list()):
+                    try:
+                        data = store.get(info)
+                    except ObjectNotFoundError:
+                        continue
+                    assert info.name == "v" or data == info.name.encode() * 50
+                    n_read[k] += 1
+                report = store.check(read_data=1)
+                assert report.ok, report.problems
+                store.stats()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=read, args=(k,)) for k in range(2)]
+    for thread in threads:
+        thread.start()
+    for i in range(45):
+        store.put(f"s{i}", f"s{i}".encode() * 50)
+        if i % 15 == 14:
+            store.delete([info for info in store.list() if info.name != "v"][:9])
+            store.compact()
+            store.put("v", body + b"%d" % i)
+            store.rebase("v")
+            assert store.rebuild() == []
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not errors, errors
+    assert min(n_read) > 0
 
 
 def test_listing_passes_over_what_a_writer_removes(tmp_path):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from glyd_store._check import CheckReport, Problem
+    from glyd_store._check_report import CheckReport, Problem
     from glyd_store._errors import (
         BusyError,
         IndexDamagedError,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from glyd_store._tensors import StoredTensors
 
 _MODULES = {  # loaded when first used
-    "CheckReport": "_check",
+    "CheckReport": "_check_report",
     "CompactReport": "_removal",
     "BusyError": "_errors",
     "IndexDamagedError": "_errors",
@@ -41,7 +41,7 @@ _MODULES = {  # loaded when first used
     "ObjectInfo": "_info",
     "ObjectNotFoundError": "_errors",
     "Policy": "_retention",
-    "Problem": "_check",
+    "Problem": "_check_report",
     "ReadOnlyError": "_errors",
     "RepairReport": "_repair",
     "Store": "_store",

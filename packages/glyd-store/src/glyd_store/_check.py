@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from glyd_store._check_report import CheckReport, Problem
 from glyd_store._contents import find_content, hash_file, read_again, read_content
 from glyd_store._entry import entry_key, entry_seq, stream_key
 from glyd_store._errors import BusyError, IndexDamagedError, IntegrityError, LockedError, ReadOnlyError, StoreError
@@ -29,61 +29,6 @@ _WITHOUT_LOCK = 3
 REBUILD = "run 'rebuild' to make the index again from the journal"
 REPUT = "put these objects again, or run 'repair --from' with files that have their content"
 REPAIR = "run 'repair' to write it again from the index"
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Something that is not as it should be.
-
-    Attributes
-    ----------
-    key
-        The file.
-    what
-        What was found, and what was expected.
-    objects
-        Ids and names of all objects that cannot be read, or could not after a loss of the index.
-    advice
-        What to do.
-    """
-
-    key: str
-    what: str
-    objects: tuple[tuple[int, str], ...]
-    advice: str
-
-
-@dataclass(slots=True)
-class CheckReport:
-    """What check found.
-
-    Attributes
-    ----------
-    problems
-        Empty: all that was looked at is sound.
-    n_objects, n_entries, n_streams
-        What the store holds.
-    n_read, read_nbytes
-        Streams that were read, this time or before an interruption, and bytes read this time.
-    orphan_nbytes
-        Bytes of streams that nothing needs, which compact removes.
-    n_parity
-        Files of parity that were read.
-    """
-
-    problems: list[Problem] = field(default_factory=list)
-    n_objects: int = 0
-    n_entries: int = 0
-    n_streams: int = 0
-    n_read: int = 0
-    read_nbytes: int = 0
-    orphan_nbytes: int = 0
-    n_parity: int = 0
-
-    @property
-    def ok(self) -> bool:
-        """Whether no problem was found."""
-        return not self.problems
 
 
 class Checker:
@@ -112,10 +57,15 @@ class Checker:
             raise StoreError(f"{core.backend.url} is no store")
         with ExitStack() as stack:
             index, truth, damaged = self._two_of_one_moment(store, stack)
-            best = index or truth
-            self._check_once(index, truth, damaged)
+            try:
+                self._check_once(index, truth, damaged)
+            except IndexDamagedError as error:  # in a place that was not looked at before
+                self.report, self._bad, index = CheckReport(), {}, None
+                self._add(error.key or "index", str(error), (), "", noted=False)
+                self._check_once(index, truth, damaged)
             if index is not None:
                 index.end_snapshot()
+            best = index or truth
             if read_data > 0 or decode:
                 self._read_streams(best, 1.0 if decode else read_data, resume=resume)
             if decode:
@@ -130,29 +80,39 @@ class Checker:
         A writer may go on meanwhile. Without an index, as it is damaged, the journal has to do.
         """
         core = self._core
-        for attempt in range(_ATTEMPTS):
-            if attempt == _WITHOUT_LOCK and not (core.read_only or core.backend.read_only or core.is_writing):
-                with suppress(LockedError, ReadOnlyError):
-                    stack.enter_context(core.backend.lock(core.lock_timeout_s))
-            try:  # in a temporary file that SQLite takes care of
-                truth, damaged = build_index(core.backend, "", store, attempts=2)
-            except BusyError:
-                continue
-            stack.callback(truth.close)
-            try:
-                index = _snapshot(core)
-            except IndexDamagedError as error:
-                self._add(error.key or "index", str(error), (), "", noted=False)
-                return None, truth, damaged
-            if not core.is_writing:
-                stack.callback(index.close)
-            if index.seq < truth.seq:
-                continue  # opened between the commit of an entry and its way into the index
-            end = min(index.seq, journal_end(core.backend))
-            with suppress(FileNotFoundError):  # dropped since: only all that is left tells what it said
-                more = catch_up(core.backend, truth, store, truth.seq, end)[1]
-                return index, truth, list({error.key: error for error in (*damaged, *more)}.values())
+        with ExitStack() as lock:
+            for attempt in range(_ATTEMPTS):
+                if attempt == _WITHOUT_LOCK and not (core.read_only or core.backend.read_only or core.is_writing):
+                    lock.enter_context(core.mutex)  # first, as writers do
+                    with suppress(LockedError, ReadOnlyError):
+                        lock.enter_context(core.backend.lock(core.lock_timeout_s))
+                found = self._try_two(store, stack)
+                if found is not None:
+                    return found
         raise BusyError(f"{core.backend.url} changes faster than it can be read")
+
+    def _try_two(self, store: str, stack: ExitStack) -> tuple[Index | None, Index, list[IntegrityError]] | None:
+        """Do it once; None: a writer was faster."""
+        core = self._core
+        try:  # in a temporary file that SQLite takes care of
+            truth, damaged = build_index(core.backend, "", store, attempts=2)
+        except BusyError:
+            return None
+        stack.callback(truth.close)
+        try:
+            index = _snapshot(core)
+        except IndexDamagedError as error:
+            self._add(error.key or "index", str(error), (), "", noted=False)
+            return None, truth, damaged
+        if not core.is_writing:
+            stack.callback(index.close)
+        if index.seq < truth.seq:
+            return None  # opened between the commit of an entry and its way into the index
+        end = min(index.seq, journal_end(core.backend))
+        with suppress(FileNotFoundError):  # dropped since: only all that is left tells what it said
+            more = catch_up(core.backend, truth, store, truth.seq, end)[1]
+            return index, truth, list({error.key: error for error in (*damaged, *more)}.values())
+        return None
 
     def _check_once(self, index: Index | None, truth: Index, damaged: list[IntegrityError]) -> None:
         """Look at everything but the bytes of streams."""
@@ -201,16 +161,15 @@ class Checker:
         self._add(error.key or "journal", str(error), sorted(objects.items()), advice)
 
     def _check_index(self, index: Index, truth: Index, damaged: set[int | None]) -> None:
+        what = index.value("PRAGMA integrity_check(1)")
+        if what != "ok":
+            raise IndexDamagedError(f"the index {index.path} is damaged ({what})", key=index.path)
         here = {seq for (seq,) in index.rows("SELECT seq FROM entry")}
         there = {seq for (seq,) in truth.rows("SELECT seq FROM entry")}
         for seq in sorted(here - there - damaged):
             error = IntegrityError(f"{entry_key(seq)} is missing", key=entry_key(seq))
             damaged.add(seq)
             self._entry_problem(index, error)
-        what = index.value("PRAGMA integrity_check(1)")
-        if what != "ok":
-            self._add(index.path or "index", f"the index is damaged: {what}", (), REBUILD, noted=False)
-            return
         late = there - here
         skipped = damaged | late
         mine, theirs = _state(index, skipped), _state(truth, skipped)
@@ -351,6 +310,8 @@ class Checker:
 
             try:
                 read_again(core, read)
+            except IndexDamagedError:
+                return  # that is known by now, and without it nothing can be read
             except IntegrityError as error:
                 if error.key not in self._bad:
                     self._add(str(error.key), str(error), self._dependents(index, "c.id = ?", number), REPUT)

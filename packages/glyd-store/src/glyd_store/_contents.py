@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import glyd
 from glyd_store._cache import BASE_IN_MEMORY_NBYTES, IN_MEMORY_NBYTES
 from glyd_store._entry import Content, Place, entry_key, stream_key
-from glyd_store._errors import IntegrityError, ObjectNotFoundError
+from glyd_store._errors import IndexDamagedError, IntegrityError, ObjectNotFoundError
 from glyd_store._frames import copy_content, verify
 from glyd_store._hashing import Hasher, file_pieces
 from glyd_store._journal import read_entry
@@ -141,7 +141,10 @@ def own_file(core: Core, row: Row) -> BinaryIO:
             if len(frame) != row.nbytes:
                 raise IntegrityError(f"{row.key} lacks {row.nbytes - len(frame)} bytes of payload", key=row.key)
             return io.BytesIO(frame)
-        assert row.stream is not None  # noqa: S101 - by its kind
+        if row.stream is None:
+            raise IndexDamagedError(
+                f"the index has a content of kind {row.kind!r} without a stream", key=core.index.path
+            )
         return core.backend.open(stream_key(row.stream))
     except FileNotFoundError:
         raise IntegrityError(f"{row.key} is missing", key=row.key, advice=ADVICE) from None

@@ -59,6 +59,7 @@ class Core:
         self._index_path: str | None = None
         self._index_file: tuple[int, ...] | None = None
         self._depth = 0  # of writing(), which may be nested
+        self._writer = 0
         self._last_seq = 0
 
     # ---- opening
@@ -240,8 +241,8 @@ class Core:
 
     @property
     def is_writing(self) -> bool:
-        """Whether this object holds the lock."""
-        return self._depth > 0
+        """Whether this thread holds the lock, through this object."""
+        return self._depth > 0 and self._writer == threading.get_ident()
 
     def check_writable(self) -> None:
         """Raise where writing cannot work, before work is done for it.
@@ -278,7 +279,7 @@ class Core:
             self.check_writable()
             self.backend.make_root()
             with self.backend.lock(self.lock_timeout_s, force=self.break_lock):
-                self._depth = 1
+                self._depth, self._writer = 1, threading.get_ident()
                 try:
                     if use_reserve:
                         self.backend.free_reserve()

@@ -12,7 +12,7 @@ import errno
 import os
 import sqlite3
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from glyd_store._entry import entry_key, stream_key
@@ -97,8 +97,7 @@ class Index:
         self._lock = threading.RLock()
 
     def __del__(self) -> None:
-        with suppress(AttributeError, sqlite3.Error):
-            self.db.close()
+        self.db.close()
 
     # ---- opening
 
@@ -157,9 +156,12 @@ class Index:
                 with index._guard():
                     if uri.endswith("rw"):
                         index.db.execute("PRAGMA journal_mode=WAL")
-                    if index.meta("format") != INDEX_FORMAT:
+                    found = index.meta("format")
+                    if not isinstance(found, int):
+                        raise IndexDamagedError(f"the index {path} says that its format is {found!r}", key=path)
+                    if found != INDEX_FORMAT:
                         raise StoreVersionError(
-                            f"the index {path} is of format {index.meta('format')}, not {INDEX_FORMAT}: run rebuild"
+                            f"the index {path} is of format {found}, not {INDEX_FORMAT}: run rebuild"
                         )
                 return index._still(path) if uri.endswith("immutable=1") else index
             except (sqlite3.OperationalError, OSError) as error:  # cannot be opened this way
@@ -270,7 +272,10 @@ class Index:
     @property
     def seq(self) -> int:
         """Number of the last entry that is in the index."""
-        return int(self.meta("seq"))
+        found = self.meta("seq")
+        if not isinstance(found, int):
+            raise IndexDamagedError(f"the index {self.path} says that its last entry is {found!r}", key=self.path)
+        return found
 
     @property
     def store(self) -> str:

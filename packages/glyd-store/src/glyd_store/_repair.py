@@ -23,7 +23,7 @@ from glyd_store._parity import PERCENT, parity_stream, percent_of, recover, writ
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from glyd_store._check import CheckReport
+    from glyd_store._check_report import CheckReport
     from glyd_store._core import Core
     from glyd_store._entry import Entry
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from glyd_store._backend import Backend
-    from glyd_store._check import CheckReport
+    from glyd_store._check_report import CheckReport
     from glyd_store._errors import IntegrityError
     from glyd_store._info import ObjectInfo
     from glyd_store._removal import CompactReport

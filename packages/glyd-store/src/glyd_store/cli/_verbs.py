@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from glyd_store._check import CheckReport
+    from glyd_store._check_report import CheckReport
     from glyd_store._info import ObjectInfo
 
 
