@@ -392,7 +392,8 @@ def soak(session: nox.Session) -> None:
     session.env["GLYD_STORE_FAULTS"] = "12000"
     session.env["GLYD_STORE_SOAK_S"] = os.environ.get("GLYD_STORE_SOAK_S", "600")
     session.env["GLYD_STORE_STEPS"] = "8000"
-    for file in ("test_faults.py", "test_machine.py", "test_soak.py", "test_scale.py"):
+    session.env["GLYD_STORE_RACES"] = "400"
+    for file in ("test_faults.py", "test_races.py", "test_machine.py", "test_soak.py", "test_scale.py"):
         _pytest(session, "store", file=file)
 
 
