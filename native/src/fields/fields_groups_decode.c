@@ -14,7 +14,7 @@ GLYD_INLINE uint32_t unzigzag(uint32_t z) { return z >> 1 ^ (0u - (z & 1u)); }
 /* Numbers i … n - 1, the first of which is at from. */
 GLYD_INLINE void spread(uint8_t *out, const uint8_t *from, const uint8_t *bitmap, size_t i, size_t n, const size_t p) {
   for (; i < n; i++) { /* there is slack: the number behind the last one is read, and not used */
-    const unsigned is = bitmap[i / 8] >> i % 8 & 1u;
+    const unsigned is = (unsigned)bitmap[i / 8] >> i % 8 & 1u;
     if (p == 1) out[i] = (uint8_t)((from[0] + 1u) & (0u - is));
     if (p == 2) glyd_store16(out + 2 * i, (uint16_t)((glyd_load16(from) + 1u) & (0u - is)));
     if (p == 4) glyd_store32(out + 4 * i, (glyd_load32(from) + 1u) & (0u - is));
