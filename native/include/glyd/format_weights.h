@@ -45,6 +45,12 @@
 #define GLYD_WEIGHTS_BELOW 9      /* most a coded exponent lies below its base */
 #define GLYD_WEIGHTS_SPAN 14      /* coded exponents: base - 9 to base + 4 */
 
+/* Bits that a base saves a row against exceptions alone (56 bits each), from the weights that tier 1 codes, that
+ * tiers 1 and 2 code (2, 4 bits) and that all tiers code (8). Writers take the smallest base that saves most. */
+#define GLYD_WEIGHTS_TIER2_BELOW 2 /* exponents of tiers 1 and 2: base - 2 to base + 3 */
+#define GLYD_WEIGHTS_TIER2_SPAN 6
+#define GLYD_WEIGHTS_TIERED_SAVED(first, second, all) (2 * (first) + 4 * (second) + 48 * (all))
+
 /* byte offsets in the pack header */
 #define GLYD_WEIGHTS_AT_MAGIC 0            /* u32 */
 #define GLYD_WEIGHTS_AT_VERSION 4          /* u8 */

@@ -50,7 +50,7 @@ static uint8_t base_of(const uint16_t *row, uint32_t counts[256]) {
     counts[glyd_weights_exponent(row[t])]++;
     any |= row[t] & 0x7FFF;
   }
-  return any == 0 ? 0 : glyd_weights_tiered_base(counts);
+  return any == 0 ? 0 : glyd_weights_tiered_commonest(counts);
 }
 
 /* Places and values of a group's exceptions, channel by channel, from the n-th on. */

@@ -7,13 +7,34 @@
 
 #include "weights/weights_tile_encode.h"
 
-uint8_t glyd_weights_tiered_base(const uint32_t *counts) {
+uint8_t glyd_weights_tiered_commonest(const uint32_t *counts) {
   uint64_t most = 0;
   unsigned best = GLYD_WEIGHTS_TIERED_BASE_MIN;
   for (unsigned base = GLYD_WEIGHTS_TIERED_BASE_MIN; base <= GLYD_WEIGHTS_TIERED_BASE_MAX; base++) {
     const uint64_t in = (uint64_t)counts[base] + counts[base + 1] + counts[base + 2];
     if (in > most) {
       most = in;
+      best = base;
+    }
+  }
+  return (uint8_t)best;
+}
+
+/* What tiers code are windows around the base, each in the next, and a step of the base changes them by two counts. */
+uint8_t glyd_weights_tiered_base(const uint32_t *counts) {
+  const uint32_t *at = counts + GLYD_WEIGHTS_TIERED_BASE_MIN - 1;
+  uint64_t first = 0, second = 0, all = 0, most = 0;
+  unsigned best = GLYD_WEIGHTS_TIERED_BASE_MIN;
+  for (int d = 0; d < 3; d++) first += at[d];
+  for (int d = 0; d < GLYD_WEIGHTS_TIER2_SPAN; d++) second += at[d - GLYD_WEIGHTS_TIER2_BELOW];
+  for (int d = 0; d < GLYD_WEIGHTS_SPAN; d++) all += at[d - GLYD_WEIGHTS_BELOW];
+  for (unsigned base = best; base <= GLYD_WEIGHTS_TIERED_BASE_MAX; base++, at++) {
+    first += (uint64_t)at[3] - at[0];
+    second += (uint64_t)at[GLYD_WEIGHTS_TIER2_SPAN - GLYD_WEIGHTS_TIER2_BELOW] - at[-GLYD_WEIGHTS_TIER2_BELOW];
+    all += (uint64_t)at[GLYD_WEIGHTS_SPAN - GLYD_WEIGHTS_BELOW] - at[-GLYD_WEIGHTS_BELOW];
+    const uint64_t saved = GLYD_WEIGHTS_TIERED_SAVED(first, second, all);
+    if (saved > most) {
+      most = saved;
       best = base;
     }
   }

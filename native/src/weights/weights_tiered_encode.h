@@ -8,7 +8,10 @@
 
 #include "weights/weights_common.h"
 
-/* Base of a row from its exponent counts. */
+/* From exponent counts, the smallest base with the most weights in tier 1. */
+uint8_t glyd_weights_tiered_commonest(const uint32_t *counts);
+
+/* From exponent counts, the smallest base that takes the fewest bits. */
 uint8_t glyd_weights_tiered_base(const uint32_t *counts);
 
 /* Add a row's digits and tier 3 codes to the entries of the index; gives its number of exceptions. */

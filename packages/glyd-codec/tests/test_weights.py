@@ -7,6 +7,8 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import random
+import struct
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -121,6 +123,23 @@ def test_exponents_anywhere(seed, lowest, spread, layout):
     pack = glyd.pack_weights(data, 64, 128, layout=layout)
     assert pack is not None or spread > 3 or lowest + spread > 250 or lowest < 12
     assert pack is None or glyd.unpack_weights(pack) == data
+
+
+@given(st.integers(0, 1 << 30), st.integers(1, 2), st.integers(9, 248))
+@settings(max_examples=20, deadline=None)
+def test_bases_take_the_fewest_bits(seed, spread, middle):
+    """Base of a tiered row: the smallest of 10 … 250 that takes the fewest bits."""
+    rng = random.Random(seed)
+    rows, cols = 64, 256
+    matrix = [[max(0, round(rng.gauss(middle, spread))) for _ in range(cols)] for _ in range(rows)]
+    data = b"".join(struct.pack(f"<{cols}H", *(e << 7 | rng.getrandbits(7) | 1 for e in row)) for row in matrix)
+    pack = glyd.pack_weights(data, rows, cols, layout="tiered")
+    assert pack is not None  # it pays: at most 13 bits a weight, but for exponents of 0 and less
+    bits = dict.fromkeys(range(3), 2) | dict.fromkeys((-1, 3, -2), 4) | dict.fromkeys((-3, 4, *range(-9, -3)), 8)
+    for row, base in zip(matrix, pack[192:256], strict=True):
+        counts = Counter(row)
+        costs = {b: sum(n * bits.get(e - b, 56) for e, n in counts.items()) for b in range(10, 251)}
+        assert base == min(costs, key=costs.get)
 
 
 def test_what_does_not_pay(gauss):

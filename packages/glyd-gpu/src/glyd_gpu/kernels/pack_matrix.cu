@@ -32,7 +32,13 @@ template <class T> __device__ __forceinline__ T warp_sum(T v) {
 
 /* ---- bases ------------------------------------------------------------------ */
 
-/* A block a row: counts of exponents, then the best window; of equals the smallest base. */
+__device__ __forceinline__ uint32_t sum_of(const uint32_t *counts, uint32_t n) {
+  uint32_t sum = 0;
+  for (uint32_t i = 0; i < n; i++) sum += counts[i];
+  return sum;
+}
+
+/* A block a row: counts of exponents, then the base that saves most; of equals the smallest. */
 template <int LAYOUT> __global__ void __launch_bounds__(128) row_bases_kernel(const PlanArgs p) {
   __shared__ uint32_t counts[4][256];
   __shared__ unsigned long long best;
@@ -56,12 +62,17 @@ template <int LAYOUT> __global__ void __launch_bounds__(128) row_bases_kernel(co
     for (uint32_t e = threadIdx.x; e < 256; e += 128) counts[0][e] += counts[1][e] + counts[2][e] + counts[3][e];
     __syncthreads();
     for (uint32_t base = low + threadIdx.x; base <= high; base += 128) {
-      unsigned long long in = 0;
-      if (LAYOUT == GLYD_WEIGHTS_TIERED)
-        for (uint32_t d = 0; d < 3; d++) in += counts[0][base + d];
-      else
-        for (uint32_t e = 2 * base; e < 2 * base + 16; e++) in += counts[0][e];
-      atomicMax(&best, in << 8 | (255 - base));
+      unsigned long long saved;
+      if (LAYOUT == GLYD_WEIGHTS_TIERED) {
+        const unsigned long long first = sum_of(counts[0] + base, 3);
+        const unsigned long long second =
+            sum_of(counts[0] + base - GLYD_WEIGHTS_TIER2_BELOW, GLYD_WEIGHTS_TIER2_SPAN);
+        const unsigned long long all = sum_of(counts[0] + base - GLYD_WEIGHTS_BELOW, GLYD_WEIGHTS_SPAN);
+        saved = GLYD_WEIGHTS_TIERED_SAVED(first, second, all);
+      } else {
+        saved = sum_of(counts[0] + 2 * base, 16);
+      }
+      atomicMax(&best, saved << 8 | (255 - base));
     }
     __syncthreads();
     if (threadIdx.x == 0) {
