@@ -38,6 +38,7 @@ typedef struct part {
   uint8_t *bytes; /* content, or the rest; NULL and no pieces: not decoded */
   piece *pieces;
   size_t n;
+  size_t last;   /* the piece that was used last: what is asked for next is near, on either side */
   uint64_t used; /* when, by the count of reads */
   glyd_frame_info frame;
   int is_ready;
@@ -163,16 +164,40 @@ static void make_room(frames *f, const part *p) {
   }
 }
 
-/* Copy len bytes from place on of a base segment. */
-static glyd_status follow(const frames *f, const part *p, uint64_t place, uint8_t *out, size_t len) {
-  size_t low = 0, high = p->n; /* the first piece that ends behind place */
+/* Whether piece i ends at place or before. */
+static int ends_by(const part *p, size_t i, uint64_t place) {
+  return (uint64_t)p->pieces[i].start + p->pieces[i].length <= place;
+}
+
+/* The first piece that ends behind place, or the number of pieces: from the last one on in steps that double, then by
+ * halves. Whole contents ask for one piece after the other, from their end on. */
+static size_t find_piece(const part *p, uint64_t place) {
+  size_t low = p->last, high = p->last, step = 1;
+  if (low < p->n && ends_by(p, low, place)) {
+    for (; high < p->n && ends_by(p, high, place); step *= 2) {
+      low = high + 1;
+      high = p->n - high > step ? high + step : p->n;
+    }
+  } else {
+    for (; low > 0 && !ends_by(p, low - 1, place); step *= 2) {
+      high = low - 1;
+      low = high > step ? high - step : 0;
+    }
+  }
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
-    if ((uint64_t)p->pieces[middle].start + p->pieces[middle].length <= place)
+    if (ends_by(p, middle, place))
       low = middle + 1;
     else
       high = middle;
   }
+  return low;
+}
+
+/* Copy len bytes from place on of a base segment. */
+static glyd_status follow(const frames *f, part *p, uint64_t place, uint8_t *out, size_t len) {
+  size_t low = find_piece(p, place);
+  p->last = low;
   while (len > 0) {
     const piece *const c = low < p->n ? &p->pieces[low] : NULL;
     size_t n = len;

@@ -12,7 +12,7 @@
 
 #include "base/base_source.h"
 
-#define GLYD_FRAME_BASE_DEPTH_MAX 16u /* bases that one is read through: readers call each other */
+#define GLYD_FRAME_BASE_DEPTH_MAX 64u /* bases that one is read through: readers call each other */
 
 /* As glyd_base_create_frames of base.h. */
 glyd_status glyd_frame_base_create(glyd_base **base, const uint8_t *in, size_t len, int is_mapped,

@@ -173,7 +173,7 @@ def test_memory_of_garbage_in_a_cycle():
 
 def test_there_is_an_end_to_depth():
     frame = glyd.compress(LINES[:5000])
-    frames = [frame] + [glyd.compress(LINES[:5000], base=LINES[:5000])] * 16
+    frames = [frame] + [glyd.compress(LINES[:5000], base=LINES[:5000])] * 64
     assert glyd.decompress(frames[-1], base=through(frames[:-1])) == LINES[:5000]
     with pytest.raises(glyd.ParameterError):
         through(frames)

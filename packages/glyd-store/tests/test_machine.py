@@ -50,7 +50,7 @@ class Machine(RuleBasedStateMachine):
     def _added(self, info, name, data):
         assert info.id > self.largest
         assert (info.name, info.size) == (name, len(data))
-        assert info.n_decodes <= 5
+        assert info.n_decodes <= 32
         self.largest = info.id
         self.objects[info.id] = (name, data)
 

@@ -118,7 +118,7 @@ class Base:
         FormatError, MissingBaseError, WrongBaseError, LimitError
             As `decompress` does, for what can be seen without decoding segments.
         ParameterError
-            For more than 16 such bases below each other.
+            For more than 64 such bases below each other.
 
         Notes
         -----

@@ -15,23 +15,15 @@ if TYPE_CHECKING:
     from glyd_store._core import Core
     from glyd_store._source import Source
 
-GROUP = 8
-"""Members of a family between two that are based on its root."""
+DECODES_SHORT = 5
+"""Frames that may be decoded for one content whatever they take."""
 
-_FIRST = (0, 0, 1, 2, 3, 2, 5, 5)
-"""Bases in the first group, where the root is near: distances sum up to 10, by halving to 12."""
+FOLLOWED_MAX = 1 / 8
+"""Part of a content that `followed_nbytes` of its base may come to where there are more of them. Following copies
+of copies then takes about as long as the content itself."""
 
 ALIKE_MIN = 0.03
 """Share of common places from which a delta is tried without a look at samples."""
-
-
-def base_member(number: int) -> int:
-    """Return the member that member ``number`` of a family is based on."""
-    if number < GROUP:
-        return _FIRST[number]
-    if number % GROUP == 0:
-        return 0
-    return number & (number - 1)
 
 
 def n_members(core: Core, family: str) -> int:
@@ -60,30 +52,48 @@ def find_base(core: Core, source: Source, name: str) -> tuple[Row, float] | None
 
 
 def _usable(core: Core, alike: Row) -> Row | None:
-    """Return the relative of a content that leaves chains short; None when there is no sound one."""
+    """Return a content, or the best of its bases where chains would get too long; None when there is no sound one."""
     if alike.family is None or alike.kind != "stream":
         return None
-    number = n_members(core, alike.family)
-    if alike.member == number - 1:
-        wanted = core.index.value(
-            "SELECT id FROM content WHERE family = ? AND member = ?", alike.family, base_member(number)
-        )
-        if wanted is not None:
-            row = content_by_number(core, wanted)
-            if _has_room(core, row):
-                return row
     try:
         chain = chain_of(core, alike)
     except IntegrityError:
         return None
-    return next((row for row in chain if _has_room(core, row)), None)
+    return choose_base(core, [row for i, row in enumerate(chain) if _has_room(core, chain[i:])], chain)
 
 
-def _has_room(core: Core, row: Row) -> bool:
-    """Say whether a content is whole, as far as is known, and one more frame may depend on it."""
-    try:
-        chain = chain_of(core, row)
-    except IntegrityError:
+def choose_base(core: Core, rooms: list[Row], chain: list[Row]) -> Row | None:
+    """Return the one of a chain, of those with room for another frame, that the next member is to be based on.
+
+    That is the newest, while it has room. Else a new chain starts, at the member with the fewest dependents, of
+    these that nearest to the root: C(n + b, n) members with at most b bases have chains nested n deep, with
+    the least sum of distances that there is.
+    """
+    if rooms and rooms[0] is chain[0]:
+        return rooms[0]
+    return min(
+        reversed(rooms),
+        key=lambda row: core.index.value("SELECT count(*) FROM content WHERE base = ?", row.sha256),
+        default=None,
+    )
+
+
+def _has_room(core: Core, chain: list[Row]) -> bool:
+    """Say whether a content, the first of a chain, is whole as far as is known, and one more frame may depend on it."""
+    if any(core.index.row("SELECT 1 FROM damage WHERE key = ?", link.key) for link in chain):
         return False
-    damaged = (core.index.row("SELECT 1 FROM damage WHERE key = ?", link.key) for link in chain)
-    return len(chain) < DECODES_MAX and not any(damaged)
+    if len(chain) < DECODES_SHORT:
+        return True
+    return len(chain) < DECODES_MAX and followed_nbytes(core, chain) <= FOLLOWED_MAX * chain[0].size
+
+
+def followed_nbytes(core: Core, chain: list[Row]) -> int:
+    """Return a measure of what it takes to read a content through its bases: a chain, the root last.
+
+    The bytes of each delta stand for its copies, which are followed through all frames below it.
+    """
+    height = len(chain) - 1
+    return sum(
+        (height - i) * int(core.index.value("SELECT nbytes FROM stream WHERE id = ?", link.stream))
+        for i, link in enumerate(chain[:-1])
+    )

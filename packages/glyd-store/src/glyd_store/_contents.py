@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 10
 
-DECODES_MAX = 5
-"""Frames that are decoded for one content, at most."""
+DECODES_MAX = 32
+"""Frames that are decoded for one content, at most; more than a few only where the deltas are small (`_bases`)."""
 
 _UNSIGNED = (1 << 64) - 1
 _BASE_PIECE_NBYTES = 16 << 20

@@ -47,6 +47,10 @@ SURE = 0.02
 RECORDS_PAY = 0.9
 """Part of the bytes that samples may take as records, so that a content without base is written that way."""
 
+SEGMENTS = {"max": 16 << 20}
+"""Sizes of the segments of contents without a base where they are not those of the level: twice what level max has
+takes 1.3% off wheels of 57 MB, and what depends on them is rarely read in parts."""
+
 _SAMPLE_NBYTES = 512 << 10
 _RECORDS_SAMPLE_NBYTES = 64 << 10
 _N_SAMPLES = 4
@@ -289,15 +293,23 @@ class Writer:
             progress = self._tell("write")
             level = self.level if base is None else self.level_of_deltas
             records = base is None and level != "cold" and self._pays_as_records(source)
+            segment_size = SEGMENTS.get(level) if base is None else None
             if source.data is not None and source.size <= IN_MEMORY_NBYTES:
-                frame = glyd.compress(source.data, level, base=base, records=records, threads=self.threads)  # type: ignore[arg-type]
+                frame = glyd.compress(
+                    source.data,
+                    level,  # type: ignore[arg-type]
+                    base=base,
+                    records=records,
+                    threads=self.threads,
+                    segment_size=segment_size,
+                )
                 out.write(frame)
                 if progress:
                     progress(source.size)
             else:
                 write_frame(
                     out, source.pieces(), source.size, level, threads=self.threads, base=base, records=records,
-                    progress=progress,
+                    segment_size=segment_size, progress=progress,
                 )  # fmt: skip
             self._read_back(staged.file, source, base)
             return staged, out

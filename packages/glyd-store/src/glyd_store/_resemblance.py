@@ -7,6 +7,7 @@ from __future__ import annotations
 import heapq
 import json
 import struct
+from math import sqrt
 from typing import TYPE_CHECKING
 
 import glyd
@@ -71,6 +72,8 @@ def model_structure(head: bytes) -> int | None:
 def find_candidates(index: Index, fingerprints: tuple[int, ...], limit: int = 4) -> list[tuple[int, float]]:
     """Return contents that resemble one with these fingerprints, the most alike first.
 
+    What is as much alike as the first, as far as so few fingerprints can tell, comes in order of age, the newest first.
+
     Parameters
     ----------
     index
@@ -92,9 +95,9 @@ def find_candidates(index: Index, fingerprints: tuple[int, ...], limit: int = 4)
         f"SELECT content, count(*) AS n FROM fingerprint WHERE value IN ({marks})"  # noqa: S608 - marks alone
         " GROUP BY content ORDER BY n DESC, content DESC LIMIT ?",
         *map(signed, fingerprints),
-        2 * limit,
+        4 * limit,
     )
-    out = []
+    found = []
     mine = sorted(fingerprints)
     for content, n in rows:
         theirs = sorted(
@@ -104,6 +107,13 @@ def find_candidates(index: Index, fingerprints: tuple[int, ...], limit: int = 4)
         reach = min(mine[-1], theirs[-1])
         n_mine = sum(value <= reach for value in mine)
         n_theirs = sum(value <= reach for value in theirs)
-        out.append((content, min(1.0, n / max(1, min(n_mine, n_theirs)))))
-    out.sort(key=lambda pair: (-pair[1], -pair[0]))
-    return out[:limit]
+        n_compared = max(1, min(n_mine, n_theirs))
+        found.append((content, min(1.0, n / n_compared), n_compared))
+    most = max((alike for _, alike, _ in found), default=0.0)
+
+    def rank(content: int, alike: float, n_compared: int) -> tuple[bool, float, int]:
+        deviation = sqrt(most * (1 - most) / n_compared)
+        return (True, 0.0, content) if alike >= most - 2 * deviation else (False, alike, content)
+
+    found.sort(key=lambda candidate: rank(*candidate), reverse=True)
+    return [(content, alike) for content, alike, _ in found[:limit]]

@@ -1,0 +1,113 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""What versions are based on: chains that are as long as reads bear, and which relative is taken."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from math import comb
+from types import SimpleNamespace
+
+import pytest
+
+from glyd_store import Store, _bases
+from glyd_store._contents import chain_of, find_content
+from glyd_store._index import Index
+from glyd_store._resemblance import find_candidates
+
+
+def noise(n, seed):
+    return random.Random(seed).randbytes(n)
+
+
+class Family:
+    """A family of which every version is most like the one before: what each is based on."""
+
+    def __init__(self, n_bases):
+        self.n_bases = n_bases
+        self.base = {0: None}
+        dependents = self.dependents = Counter()
+        self.core = SimpleNamespace(index=SimpleNamespace(value=lambda _sql, sha256: dependents[sha256]))
+
+    def chain(self, number):
+        out = [number]
+        while self.base[out[-1]] is not None:
+            out.append(self.base[out[-1]])
+        return out
+
+    def add(self, number):
+        rows = [SimpleNamespace(sha256=n) for n in self.chain(number - 1)]
+        rooms = [row for i, row in enumerate(rows) if len(rows) - i <= self.n_bases]
+        chosen = _bases.choose_base(self.core, rooms, rows).sha256
+        self.base[number] = chosen
+        self.dependents[chosen] += 1
+
+
+@pytest.mark.parametrize("n_bases", [1, 2, 4, 7, 31])
+def test_chains_are_as_near_as_their_length_allows(n_bases):
+    family = Family(n_bases)
+    for n in range(1, 400):
+        family.add(n)
+    assert max(len(family.chain(n)) for n in range(400)) == n_bases + 1
+    distances = [n - family.base[n] for n in range(1, 400)]
+    assert distances[:n_bases] == [1] * n_bases
+    # chains nested two deep: one more distance for each version, at most
+    for nesting in (1, 2, 3):
+        n = min(399, comb(n_bases + nesting, nesting) - 1)
+        assert sum(distances[:n]) <= nesting * n
+
+
+def test_large_deltas_make_short_chains():
+    """What is new in each of these takes a tenth of it: 5 frames. One line in each: as many as there are versions."""
+    with Store("memory:", level="turbo", threads=1) as store:
+        large, small = noise(400_000, 1), noise(400_000, 2)
+        for i in range(14):
+            large = large[:-40_000] + noise(40_000, 100 + i)
+            small = small[:-100] + b"version %03d" % i + noise(89, i)
+            store.put("large", large)
+            store.put("small", small)
+        assert max(info.n_decodes for info in store.versions("large")) == 5
+        assert [info.n_decodes for info in store.versions("small")] == list(range(1, 15))
+        for name, content in (("large", large), ("small", small)):
+            assert store.get(name) == content
+            core = store._core
+            for info in store.versions(name):
+                chain = chain_of(core, find_content(core, bytes.fromhex(info.sha256)))
+                assert len(chain) <= 5 or _bases.followed_nbytes(core, chain[1:]) <= info.size * _bases.FOLLOWED_MAX
+
+
+def test_reads_of_the_longest_chain():
+    versions = [noise(600_000, 5)]
+    for i in range(40):
+        at = 7_001 * i
+        versions.append(versions[-1][:at] + b"an edit in version %d" % i + versions[-1][at + 9 :])
+    with Store("memory:", level="turbo", threads=1) as store:
+        infos = [store.put("v", data) for data in versions]
+        assert max(info.n_decodes for info in infos) == 32
+        store.close()
+        for info, data in zip(infos, versions, strict=True):
+            assert store.get(info) == data
+        store.close()
+        with store.open(infos[31]) as file:
+            file.seek(123_456)
+            assert file.read(1000) == versions[31][123_456:124_456]
+        assert store.rebase(infos[20]).n_decodes == 1
+        assert store.info(infos[31]).n_decodes == 12
+        assert store.check(decode=True).ok
+
+
+def test_of_what_is_alike_the_newest_comes_first():
+    """Shares of few fingerprints are no measure of small differences: 86 of 128 for the root, 20 of 32 for a version."""
+    mine = tuple(range(0, 1280, 10))
+
+    def shared(n, of):
+        return [value if i % of < n else value + 5 for i, value in enumerate(mine)][:of]
+
+    index = Index.create(None, "a store")
+    found = {1: shared(86, 128), 2: shared(22, 32), 3: shared(20, 32), 4: shared(8, 32)}
+    for content, values in found.items():
+        index.db.executemany("INSERT INTO fingerprint VALUES(?, ?)", [(value, content) for value in values])
+    candidates = find_candidates(index, mine)
+    assert [content for content, _ in candidates] == [3, 2, 1, 4]
+    assert [round(alike, 3) for _, alike in candidates] == [0.625, 0.688, 0.677, 0.25]
