@@ -10,6 +10,7 @@ import pytest
 
 import glyd
 from glyd_store import Store, _recode
+from glyd_store._put import Writer
 
 LINES = b"".join(b"%d is the square of %d, and %d its cube\n" % (i * i, i, i**3) for i in range(20_000))
 
@@ -74,3 +75,33 @@ def test_small_deltas_move_only_where_it_pays(tmp_path):
         assert store.get("text") == b"".join(rows)
         assert store.check(decode=True).ok
         assert store.compact(level="ultra").n_recoded == 0
+
+
+def test_what_did_not_pay_is_not_tried_again(tmp_path, monkeypatch):
+    """Notes are of the index: they go with the stream, and with the index."""
+    written = []
+    write = Writer.write
+
+    def counted(self, source, base):
+        written.append(self.level)
+        return write(self, source, base)
+
+    monkeypatch.setattr(_recode, "WORTH_NBYTES", 0)
+    monkeypatch.setattr(_recode, "_MORE", 0.5)  # nothing pays
+    monkeypatch.setattr(Writer, "write", counted)
+    with Store(tmp_path / "s", level="fast", threads=1) as store:
+        first = store.put("v", LINES).id
+        store.put("v", LINES[:400_000] + b"edit" * 20 + LINES[400_000:])
+        written.clear()
+        for level in ("high", "ultra", "ultra", "high"):
+            assert store.compact(level=level).n_recoded == 0
+        assert written == ["high", "high", "ultra", "ultra"]
+        store.close()
+        assert store.compact(level="ultra").n_recoded == 0
+        assert len(written) == 4
+        store.rebuild()
+        monkeypatch.setattr(_recode, "_MORE", 1.001)
+        assert store.compact(level="ultra").n_recoded >= 1
+        assert store.get(first) == LINES
+        assert store._core.index.value("SELECT count(*) FROM in_vain") <= 1
+        assert store.check(decode=True).ok

@@ -3,7 +3,8 @@
 """The index: the state that the journal describes, in SQLite.
 
 Everything here follows from the journal (docs/store-format.md) and can be made again
-from it, but for two tables of notes: what ``check`` found damaged, and how far it came.
+from it, but for three tables of notes: what ``check`` found damaged, how far it came, and at which
+levels ``compact`` has written streams again in vain.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from glyd_store._entry import Content, Entry
 
-INDEX_FORMAT = 2
+INDEX_FORMAT = 3
 _IN_MEMORY_NBYTES = 64 << 20  # copies of larger ones are temporary files
 _ATTEMPTS = 10
 _TO_SIGNED = 1 << 63  # SQLite has signed integers
@@ -57,6 +58,7 @@ CREATE TABLE gone(stream BLOB NOT NULL, stated INTEGER NOT NULL, seq INTEGER NOT
     WITHOUT ROWID;
 CREATE TABLE damage(key TEXT PRIMARY KEY, what TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE verified(stream BLOB PRIMARY KEY, run INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE in_vain(stream BLOB PRIMARY KEY, level TEXT NOT NULL) WITHOUT ROWID;
 """
 
 
@@ -374,6 +376,7 @@ class Index:
                 do("UPDATE OR REPLACE gone SET seq = ? WHERE stream = ? AND seq = ?", (entry.seq, stream, seq))
             do("DELETE FROM stream WHERE id = ?", (stream,))
             do("DELETE FROM verified WHERE stream = ?", (stream,))
+            do("DELETE FROM in_vain WHERE stream = ?", (stream,))
             do("DELETE FROM damage WHERE key = ?", (stream_key(stream),))
             do("INSERT OR REPLACE INTO leftover VALUES(?, ?)", (stream_key(stream), entry.seq))
         for seq in entry.drop_entries:

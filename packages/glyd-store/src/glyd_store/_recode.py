@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 import glyd
@@ -68,12 +68,22 @@ def recode(
             is_small = nbytes < WORTH_NBYTES
             if is_small and (nbytes < _WORTH_ULTRA_NBYTES or most < glyd.LEVELS.index("ultra")):
                 continue
-            if now is None or glyd.LEVELS.index(now) >= most:
+            if now is None or glyd.LEVELS.index(now) >= most or _was_in_vain(core, row, most):
                 continue
             saved = _write_again(core, row, base, writer, limit=nbytes - _ENTRY_NBYTES if is_small else _MORE * nbytes)
-            if saved is not None:
+            if saved is None:  # it would take as long each time
+                note = (row.stream, glyd.LEVELS[most])
+                with suppress(OSError), core.index.transaction():  # a full disk may do without it
+                    core.index.db.execute("INSERT OR REPLACE INTO in_vain VALUES(?, ?)", note)
+            else:
                 report.n_recoded += 1
                 report.freed_nbytes += max(saved, 0)
+
+
+def _was_in_vain(core: Core, row: Row, level: int) -> bool:
+    """Say whether a stream was written again at this level or a higher one, and not kept."""
+    found = core.index.value("SELECT level FROM in_vain WHERE stream = ?", row.stream)
+    return found is not None and glyd.LEVELS.index(found) >= level
 
 
 def _write_again(core: Core, row: Row, base: Row | None, writer: Writer, limit: float | None = None) -> int | None:
