@@ -32,6 +32,16 @@ class Command:
         return done.stdout
 
 
+@pytest.fixture(autouse=True)
+def signals_as_in_a_terminal():
+    """Shells start what runs in the background with signals ignored, and children inherit that."""
+    old = {n: signal.signal(n, signal.SIG_DFL) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    for number, handler in old.items():
+        signal.signal(number, handler)
+
+
 @pytest.fixture
 def run(tmp_path):
     return Command(tmp_path)
