@@ -14,6 +14,7 @@ import pytest
 from glyd_store import Store, _bases
 from glyd_store._contents import chain_of, find_content
 from glyd_store._index import Index
+from glyd_store._memory import MemoryBackend
 from glyd_store._resemblance import find_candidates
 
 
@@ -95,6 +96,17 @@ def test_reads_of_the_longest_chain():
         assert store.rebase(infos[20]).n_decodes == 1
         assert store.info(infos[31]).n_decodes == 12
         assert store.check(decode=True).ok
+
+
+def test_a_backend_may_ask_for_shorter_chains():
+    """In a bucket each frame of a chain is a request."""
+    backend = MemoryBackend()
+    backend.decodes_max = 8
+    body = noise(400_000, 2)
+    with Store(backend, level="turbo", threads=1) as store:
+        infos = [store.put("v", body + b"version %d" % i) for i in range(11)]
+        assert [info.n_decodes for info in infos] == [1, 2, 3, 4, 5, 6, 7, 8, 2, 3, 4]
+        assert store.get("v") == body + b"version 10"
 
 
 def test_of_what_is_alike_the_newest_comes_first():

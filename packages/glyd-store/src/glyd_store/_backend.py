@@ -52,6 +52,9 @@ class Backend(Protocol):
     private_index: bool
     """Whether the index belongs to this process or machine alone, not to the store."""
 
+    decodes_max: int
+    """Frames that a content may take at most where they are small: each of them is opened for every read."""
+
     @property
     def read_only(self) -> bool:
         """Whether nothing can be written here."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from glyd_store._contents import DECODES_MAX, Row, chain_of, content_by_number
+from glyd_store._contents import Row, chain_of, content_by_number
 from glyd_store._errors import IntegrityError
 from glyd_store._index import encode_name
 from glyd_store._resemblance import find_candidates
@@ -84,7 +84,7 @@ def _has_room(core: Core, chain: list[Row]) -> bool:
         return False
     if len(chain) < DECODES_SHORT:
         return True
-    return len(chain) < DECODES_MAX and followed_nbytes(core, chain) <= FOLLOWED_MAX * chain[0].size
+    return len(chain) < core.backend.decodes_max and followed_nbytes(core, chain) <= FOLLOWED_MAX * chain[0].size
 
 
 def followed_nbytes(core: Core, chain: list[Row]) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import glyd
 from glyd_store._cache import BASE_IN_MEMORY_NBYTES, IN_MEMORY_NBYTES
-from glyd_store._entry import Content, Place, entry_key, stream_key
+from glyd_store._entry import DECODES_MAX, Content, Place, entry_key, stream_key
 from glyd_store._errors import IndexDamagedError, IntegrityError, ObjectNotFoundError
 from glyd_store._frames import copy_content, verify
 from glyd_store._hashing import Hasher, file_pieces
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 _ATTEMPTS = 10
-
-DECODES_MAX = 32
-"""Frames that are decoded for one content, at most; more than a few only where the deltas are small (`_bases`)."""
 
 _UNSIGNED = (1 << 64) - 1
 _BASE_PIECE_NBYTES = 16 << 20

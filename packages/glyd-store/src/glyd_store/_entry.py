@@ -21,6 +21,9 @@ JSON_NBYTES_MAX = 1 << 30
 """Room that the JSON of an entry may take: more is no entry of ours."""
 
 FORMAT = 1
+DECODES_MAX = 32
+"""Frames that are decoded for one content, at most; more than a few only where the deltas are small (`_bases`)."""
+
 FINGERPRINT_NBYTES = 6
 """What is kept of a fingerprint: enough to tell apart those of a million contents."""
 

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING
 
 from glyd_store._disk import Disk
+from glyd_store._entry import DECODES_MAX
 from glyd_store._errors import StoreError
 from glyd_store._journal import STORE_KEY
 from glyd_store._lock import locked
@@ -82,6 +83,7 @@ class LocalBackend:
     """
 
     private_index = False
+    decodes_max = DECODES_MAX
 
     def __init__(self, path: str | os.PathLike[str], disk: Disk | None = None) -> None:
         self.url = os.fspath(path)

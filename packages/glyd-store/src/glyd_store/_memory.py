@@ -10,6 +10,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from glyd_store._entry import DECODES_MAX
 from glyd_store._errors import LockedError
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class MemoryBackend:
 
     url = "memory:"
     private_index = True
+    decodes_max = DECODES_MAX
     read_only = False
 
     def __init__(self, files: dict[str, bytes] | None = None) -> None:

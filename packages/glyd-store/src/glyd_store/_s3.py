@@ -123,6 +123,7 @@ class S3Backend:
     """
 
     private_index = True
+    decodes_max = 8  # each is a request, and some 30 ms
     read_only = False
 
     def __init__(self, url: str, cache: str | os.PathLike[str] | None = None, client: Any = None) -> None:
