@@ -173,6 +173,52 @@ def test_any_bytes_as_parity(folder):
             assert not store.repair().remaining.ok
 
 
+def test_it_is_written_for_deltas_that_others_are_based_on(tmp_path):
+    """A chain is as sound as each of its frames."""
+    versions = [NOISE]
+    for i in range(3):
+        versions.append(versions[-1][: 300_000 * i] + b"edit %d" % i * 400 + versions[-1][300_000 * i :])
+    with Store(tmp_path / "s", level="fast") as store:
+        store.put("v", versions[0])
+        store.put("v", versions[1])
+        store.parity = 20
+        store.put("v", versions[2])  # the first finds its version without, and writes it
+        assert len(files(tmp_path / "s", "parity")) == 1
+        store.put("v", versions[3])
+        assert [info.n_decodes for info in store.versions("v")] == [1, 2, 3, 4]
+        parity = {path.stem for path in files(tmp_path / "s", "parity")}
+        assert store.compact().parity_nbytes > len(NOISE) // 10  # that of the root, which was put without
+        found = {path.stem for path in files(tmp_path / "s", "parity")}
+        streams = {store._core.index.value("SELECT stream FROM content WHERE sha256 = ?", bytes.fromhex(i.sha256)).hex()
+                   for i in list(store.versions("v"))[:3]}  # fmt: skip
+        assert parity < found == streams
+        for stem in parity:
+            (path,) = (p for p in files(tmp_path / "s", "streams") if p.stem == stem)
+            good = path.read_bytes()
+            path.write_bytes(broken(good, "bit"))
+            store.close()
+            assert len(store.check(read_data=1).problems[0].objects) >= 2
+            assert store.repair().remaining.ok
+            assert path.read_bytes() == good
+        assert [store.get(info) for info in store.versions("v")] == versions
+        assert store.check(read_data=1, decode=True).ok
+
+
+def test_a_base_that_is_damaged_is_none(tmp_path):
+    """It was seen while its parity was to be written: the version stands alone."""
+    with Store(tmp_path / "s", level="fast") as store:
+        store.put("v", NOISE)
+        (path,) = files(tmp_path / "s", "streams")
+        path.write_bytes(broken(path.read_bytes(), "bit"))
+        store.parity = 10
+        info = store.put("v", NOISE + b"more")  # the base is still in memory
+        assert info.n_decodes == 1
+        assert store.get("v") == NOISE + b"more"
+        path.unlink()
+        assert store.put("w", NOISE[1000:]).n_decodes <= 2
+        assert store.get("w") == NOISE[1000:]
+
+
 def test_it_goes_with_its_stream(folder):
     with Store(folder) as store:
         store.delete([i for i in store.list() if i.name == "v"])

@@ -297,19 +297,36 @@ def _recover_groups(shape: _Shape, file: BinaryIO, parity: BinaryIO, out: Binary
     return True
 
 
+def ensure_parity(backend: Backend, stream: bytes, percent: float) -> int:
+    """Write the parity of a stream that has none; return its bytes.
+
+    Raises
+    ------
+    IntegrityError
+        When the stream is damaged or gone.
+    """
+    try:
+        backend.size(parity_key(stream))
+    except FileNotFoundError:
+        try:
+            return write_parity(backend, stream, percent)
+        except FileNotFoundError:
+            key = stream_key(stream)
+            raise IntegrityError(f"{key} is missing", key=key) from None
+    return 0
+
+
 def add_parity(core: Core, percent: float, report: CompactReport) -> None:
-    """Write the parity of all streams that have none and that others may be based on: those that stand alone."""
+    """Write the parity of all streams that have none and that others are or may be based on."""
     for stream, _ in core.index.pages("SELECT id, size FROM stream WHERE id > ? ORDER BY id", n=1000):
         with core.writing():
-            row = core.index.row(
-                "SELECT count(*), sum(base IS NOT NULL) FROM content WHERE stream = ? AND kind != 'missing'", stream
+            (n_needing,) = core.index.row(
+                "SELECT count(*) FROM content c WHERE c.stream = ? AND c.kind != 'missing'"
+                " AND (c.base IS NULL OR EXISTS(SELECT 1 FROM content d WHERE d.base = c.sha256))",
+                stream,
             )
-            if not row[0] or row[1] or core.is_damaged(stream_key(stream)):
-                continue
-            try:
-                core.backend.size(parity_key(stream))
-            except FileNotFoundError:
-                report.parity_nbytes += write_parity(core.backend, stream, percent)
+            if n_needing and not core.is_damaged(stream_key(stream)):
+                report.parity_nbytes += ensure_parity(core.backend, stream, percent)
 
 
 def lone_parity(core: Core) -> list[tuple[str, int]]:

@@ -90,7 +90,7 @@ class Writer:
     progress
         Told of bytes of content as they are read (first pass) and written (second).
     parity
-        Percentage of parity that large contents without a base get.
+        Percentage of parity that large contents get which have no base, or on which another is based.
     """
 
     def __init__(
@@ -235,6 +235,10 @@ class Writer:
         with ExitStack() as stack:
             try:
                 decoded = open_as_base(self.core, base, stack, self.threads)
+                if self._parity and base.stream is not None:
+                    from glyd_store._parity import ensure_parity  # noqa: PLC0415 - most have none
+
+                    ensure_parity(self.core.backend, base.stream, self._parity)
             except (IntegrityError, glyd.FormatError, glyd.WrongBaseError) as error:
                 # a base that cannot be read is no base, for this or any later version
                 key = getattr(error, "key", None) or base.key

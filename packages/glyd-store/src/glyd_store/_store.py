@@ -71,8 +71,8 @@ class Store:
     progress
         Told of a step ("read", "write", "decode") and of bytes done in it since the last call.
     parity
-        Percentage of parity that what is stored without a base gets, and what `compact` adds
-        where there is none: `repair` makes streams again of which no more than that is damaged. 0: none.
+        Percentage of parity that what is stored without a base gets, and what another version is based on;
+        `compact` adds it where there is none: `repair` makes streams again of which no more is damaged. 0: none.
 
     Notes
     -----

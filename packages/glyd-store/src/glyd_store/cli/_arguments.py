@@ -138,7 +138,7 @@ def _put(p: argparse.ArgumentParser) -> None:
     p.add_argument("--tag", type=_tag, action="append", default=[], metavar="K=V")
     p.add_argument("--command", metavar="CMD", help="run CMD in a shell and store what it prints, if it ends with 0")
     p.add_argument(
-        "--parity", type=_percent, default=0.0, metavar="P%", help="percentage of parity for what has no base"
+        "--parity", type=_percent, default=0.0, metavar="P%", help="percentage of parity for what others depend on"
     )
     p.add_argument("--allow-empty", action="store_true", help="store empty standard input, or output of CMD, too")
 
@@ -206,7 +206,11 @@ def _compact(p: argparse.ArgumentParser) -> None:
         help="write streams of lower levels again at this one: for the hours in which nothing else is to be done",
     )
     p.add_argument(
-        "--parity", type=_percent, default=0.0, metavar="P%", help="write parity for what has neither it nor a base"
+        "--parity",
+        type=_percent,
+        default=0.0,
+        metavar="P%",
+        help="write parity for what others depend on, where there is none",
     )
 
 
