@@ -45,11 +45,35 @@ def wrap(value: int) -> int:
     return value
 
 
-def read_stream(source: Bytes, depth: int = 0) -> bytes:
-    """Read a coded stream."""
+class Pooled(bytes):
+    """A stream that is a part of the pool."""
+
+    __slots__ = ()
+
+
+def read_streams(source: Bytes) -> list[bytes]:
+    """Read the pool and all streams of a payload."""
+    n, has_pool = divmod(source.varint("number of streams"), 2)
+    pool = Bytes(b"", 0, 0, bad=source.bad, short=source.bad)
+    if has_pool:
+        size = source.varint("bytes of the pool")
+        source.require(0 < size < 1 << 32, f"pool of {size} bytes")
+        texts = decode_lz(source.part(source.varint("size of blocks"), "blocks"), size)
+        pool = Bytes(texts, 0, size, bad=source.bad, short=source.bad)
+    streams = [read_stream(source, pool) for _ in range(n)]
+    source.require(pool.left == 0, f"{pool.left} bytes of the pool not used")
+    source.require(source.left == 0, f"{source.left} bytes behind the streams")
+    return streams
+
+
+def read_stream(source: Bytes, pool: Bytes, depth: int = 0) -> bytes:
+    """Read a coded stream, or take one of the pool."""
     head = source.varint("stream")
     n, mode = divmod(head, 4)
     source.require(n > 0 or mode == 0, f"empty stream of mode {mode}")
+    if mode == 3:
+        source.require(depth == 0, "pooled stream in a masked one")
+        return Pooled(pool.take(n, "pooled stream"))
     if mode == 0:
         tables: Tables = {}
         out = b""
@@ -61,13 +85,12 @@ def read_stream(source: Bytes, depth: int = 0) -> bytes:
     if mode == 1:
         source.require(depth < DEPTH_MAX, "masked streams too deep")
         common = source.number(1, "common byte")
-        mask = read_stream(source, depth + 1)
+        mask = read_stream(source, pool, depth + 1)
         source.require(len(mask) == (n + 7) // 8, f"mask of {len(mask)} bytes for {n}")
-        rest = Bytes(other := read_stream(source, depth + 1), 0, len(other), bad=source.bad, short=source.bad)
+        rest = Bytes(other := read_stream(source, pool, depth + 1), 0, len(other), bad=source.bad, short=source.bad)
         out = bytes(rest.number(1, "byte") if mask[i // 8] >> i % 8 & 1 else common for i in range(n))
         source.require(rest.left == 0, f"{rest.left} bytes not used")
         return out
-    source.require(mode == 2, f"stream mode {mode}")
     return decode_lz(source.part(source.varint("size of blocks"), "blocks"), n)
 
 
@@ -235,10 +258,11 @@ class Streams:
         self.at = 0
         self.source = source
 
-    def next(self, size: int | None = None) -> bytes:
+    def next(self, size: int | None = None, *, is_text: bool = False) -> bytes:
         """Take the next stream, of this size."""
         self.source.require(self.at < len(self.streams), "too few streams")
         stream = self.streams[self.at]
+        self.source.require(is_text or not isinstance(stream, Pooled), "pooled stream that is no text")
         self.source.require(size is None or len(stream) == size, f"stream of {len(stream)} bytes, {size} expected")
         self.at += 1
         return stream

@@ -28,8 +28,9 @@ from reference_record import (
     TEXT,
     ZERO,
     Column,
+    Pooled,
     Streams,
-    read_stream,
+    read_streams,
     signed32,
     wrap,
 )
@@ -87,7 +88,7 @@ class Table:
             streams.source.require(all(0 <= v <= column.range for v in decoded), "value out of range")
             values.append(decoded)
             if column.kind == TEXT:
-                shared.append((streams.next(), []))
+                shared.append((streams.next(is_text=True), []))
             if column.kind in {TEXT, MORE}:
                 shared[-1][1].append(column)
                 continue
@@ -220,9 +221,9 @@ def decode_values(
 
 def decode_records(payload: Bytes, content_size: int) -> bytes:
     """Decode the payload of a record segment."""
-    stream_list = [read_stream(payload) for _ in range(payload.varint("number of streams"))]
-    payload.require(payload.left == 0, f"{payload.left} bytes behind the streams")
+    stream_list = read_streams(payload)
     payload.require(len(stream_list) >= 4, f"{len(stream_list)} streams")
+    payload.require(not isinstance(stream_list[2], Pooled), "pooled stream that is no text")
     model, texts, escapes, raw = (Bytes(s, 0, len(s), bad="corrupt", short="corrupt") for s in stream_list[:4])
     model.require(model.varint("shape") <= 255, "shape")
     n_tables, n_rows, n_escapes = (model.varint(what) for what in ("tables", "rows", "escapes"))

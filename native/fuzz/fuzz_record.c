@@ -24,8 +24,9 @@ typedef struct streams {
   size_t size[STREAMS];
 } streams;
 
-static int keep(void *arg, const uint8_t *data, size_t n) {
+static int keep(void *arg, const uint8_t *data, size_t n, int text) {
   streams *s = arg;
+  (void)text;
   if (!data) return n <= STREAMS;
   uint8_t *p = calloc(1, n + 300 + GLYD_RECORD_PAD); /* room to grow */
   if (!p) abort();
@@ -85,7 +86,7 @@ static size_t make_table(unsigned kind, char *out) {
 static void decode_both(const streams *s, size_t len, const uint8_t *want) {
   glyd_record_stream in[STREAMS];
   for (uint32_t i = 0; i < s->n; i++) {
-    in[i] = (glyd_record_stream){s->data[i], s->size[i]};
+    in[i] = (glyd_record_stream){s->data[i], s->size[i], 0};
     memset(s->data[i] + s->size[i], 0, GLYD_RECORD_PAD);
   }
   const size_t room = (size_t)glyd_record_decode_memory(len);
@@ -164,7 +165,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     decode_both(&made[kind], lens[kind], (const uint8_t *)tables[kind]);
   }
   streams s = {0};
-  for (uint32_t i = 0; i < made[kind].n; i++) (void)keep(&s, made[kind].data[i], made[kind].size[i]);
+  for (uint32_t i = 0; i < made[kind].n; i++) (void)keep(&s, made[kind].data[i], made[kind].size[i], 0);
   change_streams(&s, data + 1, size - 1);
   decode_both(&s, lens[kind], NULL);
   for (uint32_t i = 0; i < s.n; i++) free(s.data[i]);

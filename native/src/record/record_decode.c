@@ -23,11 +23,13 @@ typedef struct rebuild {
 } rebuild;
 
 static const glyd_record_stream *take(rebuild *b, uint64_t n) {
-  if (b->next >= b->n_streams || b->streams[b->next].n != n) return NULL;
+  if (b->next >= b->n_streams || b->streams[b->next].n != n || b->streams[b->next].pooled) return NULL;
   return &b->streams[b->next++];
 }
 
-static const glyd_record_stream *take_any(rebuild *b) { return b->next < b->n_streams ? &b->streams[b->next++] : NULL; }
+static const glyd_record_stream *take_text(rebuild *b) {
+  return b->next < b->n_streams ? &b->streams[b->next++] : NULL;
+}
 
 static uint32_t count_bits(const uint8_t *mask, uint32_t n) {
   uint32_t sum = 0;
@@ -49,7 +51,7 @@ static int take_residuals(rebuild *b, glyd_record_residuals *r, uint32_t rows, i
     r->plane[k] = s->data;
     r->zero = r->zero && all_zero(s->data, rows);
   }
-  if (!(s = take_any(b)) || s->n % 4 != 0 || s->n / 4 > rows) return 0;
+  if (!(s = take_text(b)) || s->pooled || s->n % 4 != 0 || s->n / 4 > rows) return 0;
   r->escapes = s->data;
   r->n_escapes = (uint32_t)(s->n / 4);
   return 1;
@@ -233,7 +235,7 @@ static int take_streams(rebuild *b, glyd_record_table *table, uint32_t i) {
   if (!f->at) return 0;
   f->own = f;
   if (c->kind == GLYD_RECORD_TEXT) {
-    const glyd_record_stream *const s = take_any(b);
+    const glyd_record_stream *const s = take_text(b);
     if (!s) return 0;
     f->text = s->data;
     f->text_end = s->data + s->n;
@@ -584,7 +586,7 @@ static int put_content(const rebuild *b, uint8_t *out, uint8_t *end) {
 glyd_status glyd_record_decode(unsigned cpu, glyd_record_arena *arena, const glyd_record_stream *streams,
                                size_t n_streams, uint8_t *out, size_t len) {
   rebuild b = {.streams = streams, .n_streams = n_streams, .arena = arena};
-  if (n_streams < GLYD_RECORD_STREAM_FIRST) return GLYD_E_CORRUPT;
+  if (n_streams < GLYD_RECORD_STREAM_FIRST || streams[GLYD_RECORD_STREAM_ESCAPES].pooled) return GLYD_E_CORRUPT;
   const glyd_status status = glyd_record_decode_model(&b.model, arena, &streams[GLYD_RECORD_STREAM_MODEL], len);
   if (status) return status;
   b.texts = streams[GLYD_RECORD_STREAM_TEXTS].data;

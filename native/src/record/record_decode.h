@@ -15,6 +15,7 @@
 typedef struct glyd_record_stream {
   const uint8_t *data;
   size_t n;
+  int pooled; /* beside others: only texts may be */
 } glyd_record_stream;
 
 /* Memory that is handed out once, from the front. */

@@ -164,7 +164,7 @@ static int put_model(encoder *e) {
     }
     for (uint32_t c = 0; c < t->n_columns; c++) p = put_column(p, t, &t->columns[t->order[c]], place);
   }
-  const int done = glyd_record_put(&e->writer, out, (size_t)(p - out));
+  const int done = glyd_record_put_text(&e->writer, out, (size_t)(p - out));
   e->memory.at = before;
   return done;
 }
@@ -208,7 +208,7 @@ static int put_texts(encoder *e) {
           }
         }
     }
-  const int done = glyd_record_put(&e->writer, out, (size_t)(p - out));
+  const int done = glyd_record_put_text(&e->writer, out, (size_t)(p - out));
   e->memory.at = before;
   return done;
 }
@@ -232,7 +232,7 @@ static int put_escapes(encoder *e) {
     q += x.len;
   }
   const int done =
-      glyd_record_put(&e->writer, index, (size_t)(p - index)) && glyd_record_put(&e->writer, raw, (size_t)sum);
+      glyd_record_put(&e->writer, index, (size_t)(p - index)) && glyd_record_put_text(&e->writer, raw, (size_t)sum);
   e->memory.at = before;
   return done;
 }
@@ -298,7 +298,7 @@ int glyd_record_encode(void *memory, uint64_t memory_len, const uint8_t *in, siz
   w->bytes = glyd_record_memory_get(&e->memory, (uint64_t)most + 64, 4);
   if (!w->low || !w->high || !w->bytes) return 0;
   w->decoder = decoder_memory(e, streams);
-  if (!sink(arg, NULL, (size_t)streams)) return 0;
+  if (!sink(arg, NULL, (size_t)streams, 0)) return 0;
   if (!put_model(e) || !put_texts(e) || !put_escapes(e)) return 0;
   if (e->n_tables > 1 && !glyd_record_put(w, e->rows.which, e->rows.n)) return 0;
   for (uint32_t i = 0; i < e->n_tables; i++)

@@ -9,8 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Takes the next stream, or the number of streams first (data NULL); 0: stop. */
-typedef int (*glyd_record_sink)(void *arg, const uint8_t *data, size_t n);
+/* Takes the next stream, or the number of streams first (data NULL); text: it may
+ * be pooled (spec.md). 0: stop. */
+typedef int (*glyd_record_sink)(void *arg, const uint8_t *data, size_t n, int text);
 
 /* Bytes of memory, aligned to 64, for segments of at most so much content. */
 uint64_t glyd_record_encode_memory(uint64_t content);

@@ -521,6 +521,8 @@ void glyd_record_join_texts(glyd_record_source_table *t) {
 
 #define ENDED_FROM 12u /* bytes of a text, as a mean: in longer ones matches of words reach over the end */
 
+#define ALIKE 16u /* but for one in so many, they have the same length */
+
 static int has_byte(const glyd_record_source_table *t, uint32_t slot, uint8_t byte) {
   for (uint32_t r = 0; r < t->n_rows; r++) {
     const glyd_record_span f = glyd_record_source_field(t, slot, r);
@@ -534,9 +536,15 @@ void glyd_record_end_texts(glyd_record_source_table *t) {
   for (uint32_t c = 0; c < t->n_columns; c++) {
     glyd_record_column *const m = &t->columns[c].c;
     uint64_t bytes = 0;
+    uint32_t alike = 0; /* texts as long as the one before: such lengths cost nothing, an end has its share of a code */
     if (!glyd_record_is_text(m)) continue;
-    for (uint32_t r = 0; r < t->n_rows; r++) bytes += glyd_record_source_field(t, c, r).len;
-    if (bytes < ENDED_FROM * (uint64_t)t->n_rows) continue;
+    for (uint32_t r = 0, before = 0; r < t->n_rows; r++) {
+      const uint32_t len = glyd_record_source_field(t, c, r).len;
+      bytes += len;
+      alike += len == before;
+      before = len;
+    }
+    if (bytes < ENDED_FROM * (uint64_t)t->n_rows || alike > t->n_rows - t->n_rows / ALIKE - 1) continue;
     for (unsigned i = 0; i < sizeof ends && m->end == 0; i++)
       if (!has_byte(t, c, ends[i])) m->end = (uint16_t)(ends[i] + 1);
   }

@@ -197,11 +197,15 @@ unsigned glyd_record_column_streams(const glyd_record_column *c) {
   return n + (c->end > 0 ? 0 : 2u + c->wide) + (c->kind == GLYD_RECORD_TEXT);
 }
 
-int glyd_record_put(glyd_record_writer *w, const uint8_t *data, size_t n) {
+static int put(glyd_record_writer *w, const uint8_t *data, size_t n, int text) {
   w->decoder += GLYD_RECORD_ALIGN(n + GLYD_RECORD_PAD);
   if (n > w->longest) w->longest = n;
-  return w->sink(w->arg, data, n);
+  return w->sink(w->arg, data, n, text);
 }
+
+int glyd_record_put(glyd_record_writer *w, const uint8_t *data, size_t n) { return put(w, data, n, 0); }
+
+int glyd_record_put_text(glyd_record_writer *w, const uint8_t *data, size_t n) { return put(w, data, n, 1); }
 
 static int put_exceptions(glyd_record_writer *w, const glyd_record_source_table *t, const glyd_record_source *s) {
   const uint32_t n = t->n_rows, bytes = (n + 7) / 8;
@@ -297,7 +301,7 @@ static int put_text(glyd_record_writer *w, const glyd_record_source_table *t, ui
       at += end > 0;
     }
   }
-  const int done = glyd_record_put(w, text, (size_t)sum);
+  const int done = glyd_record_put_text(w, text, (size_t)sum);
   memory->at = before;
   return done;
 }

@@ -26,6 +26,9 @@ unsigned glyd_record_column_streams(const glyd_record_column *column);
 /* One stream to the sink. */
 int glyd_record_put(glyd_record_writer *writer, const uint8_t *data, size_t n);
 
+/* The same of text. */
+int glyd_record_put_text(glyd_record_writer *writer, const uint8_t *data, size_t n);
+
 /* The streams of the table's columns. */
 int glyd_record_put_columns(glyd_record_writer *writer, const glyd_record_source_table *table,
                             glyd_record_memory *memory);

@@ -19,16 +19,16 @@ glyd_status glyd_segment_record_decode(unsigned cpu, void *workspace, uint8_t *o
   uint8_t *const base = workspace;
   uint8_t *const table = base + GLYD_RECORD_ALIGN(glyd_lz_decode_workspace());
   glyd_record_arena arena = {table + TABLE_SIZE, table + TABLE_SIZE + glyd_record_decode_memory(out_len)};
-  glyd_stream_reader reader = {cpu, in, in + in_len, base, (glyd_huffman_table *)(void *)table, &arena};
+  glyd_stream_reader reader = {cpu, in, in + in_len, base, (glyd_huffman_table *)(void *)table, &arena, NULL, 0, 0, 0};
   uint64_t n;
-  reader.at = glyd_get_varint(in, reader.end, &n);
-  if (!reader.at || n > in_len) return GLYD_E_CORRUPT;
+  const glyd_status begun = glyd_segment_stream_begin(&reader, &n);
+  if (begun) return begun;
   glyd_record_stream *const streams = glyd_record_arena_get(&arena, n * sizeof *streams);
   if (!streams) return GLYD_E_CORRUPT;
   for (uint64_t i = 0; i < n; i++) {
     const glyd_status status = glyd_segment_stream_decode(&reader, &streams[i]);
     if (status) return status;
   }
-  if (reader.at != reader.end) return GLYD_E_CORRUPT;
+  if (reader.at != reader.end || reader.pool_n > 0) return GLYD_E_CORRUPT;
   return glyd_record_decode(cpu, &arena, streams, (size_t)n, out, out_len);
 }

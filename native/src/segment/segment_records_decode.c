@@ -89,29 +89,36 @@ static glyd_status describe(describer *d, const glyd_record_model *model, glyd_r
   return d->next == d->n ? GLYD_OK : GLYD_E_CORRUPT;
 }
 
+/* The share of the pool's stored bytes that the texts taken from it so far have. */
+static uint64_t pool_share(const glyd_stream_reader *r) {
+  return r->pool_size > 0 ? r->pool_stored * (r->pool_size - r->pool_n) / r->pool_size : 0;
+}
+
 glyd_status glyd_segment_records_describe(unsigned cpu, void *workspace, const uint8_t *in, size_t in_len,
                                           uint64_t content, glyd_records_info *info, glyd_column_info *columns,
                                           size_t cap) {
   uint8_t *const base = workspace;
   uint8_t *const table = base + GLYD_RECORD_ALIGN(glyd_lz_decode_workspace());
   glyd_record_arena arena = {table + TABLE_SIZE, table + TABLE_SIZE + glyd_record_decode_memory(content)};
-  glyd_stream_reader reader = {cpu, in, in + in_len, base, (glyd_huffman_table *)(void *)table, &arena};
+  glyd_stream_reader reader = {cpu, in, in + in_len, base, (glyd_huffman_table *)(void *)table, &arena, NULL, 0, 0, 0};
   describer d = {.n = 0};
   memset(info, 0, sizeof *info);
-  reader.at = glyd_get_varint(in, reader.end, &d.n);
-  if (!reader.at || d.n > in_len || d.n < GLYD_RECORD_STREAM_FIRST) return GLYD_E_CORRUPT;
+  glyd_status status = glyd_segment_stream_begin(&reader, &d.n);
+  if (status) return status;
+  if (d.n < GLYD_RECORD_STREAM_FIRST) return GLYD_E_CORRUPT;
   d.streams = glyd_record_arena_get(&arena, d.n * sizeof *d.streams);
   d.stored = glyd_record_arena_get(&arena, d.n * sizeof *d.stored);
   if (!d.streams || !d.stored) return GLYD_E_CORRUPT;
   for (uint64_t i = 0; i < d.n; i++) {
     const uint8_t *const from = reader.at;
-    const glyd_status status = glyd_segment_stream_decode(&reader, &d.streams[i]);
+    const uint64_t pooled = pool_share(&reader);
+    status = glyd_segment_stream_decode(&reader, &d.streams[i]);
     if (status) return status;
-    d.stored[i] = (uint64_t)(reader.at - from);
+    d.stored[i] = (uint64_t)(reader.at - from) + pool_share(&reader) - pooled;
   }
-  if (reader.at != reader.end) return GLYD_E_CORRUPT;
+  if (reader.at != reader.end || reader.pool_n > 0) return GLYD_E_CORRUPT;
   glyd_record_model model;
-  const glyd_status status = glyd_record_decode_model(&model, &arena, &d.streams[GLYD_RECORD_STREAM_MODEL], content);
+  status = glyd_record_decode_model(&model, &arena, &d.streams[GLYD_RECORD_STREAM_MODEL], content);
   if (status) return status;
   info->shape = (int)model.shape;
   info->n_tables = model.n_tables;

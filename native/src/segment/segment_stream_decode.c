@@ -68,7 +68,7 @@ static glyd_status decode_any(glyd_stream_reader *r, unsigned depth, glyd_record
   uint8_t *const out = glyd_record_arena_get(r->arena, n + GLYD_RECORD_PAD);
   if (!out) return GLYD_E_CORRUPT;
   memset(out + n, 0, GLYD_RECORD_PAD);
-  *stream = (glyd_record_stream){out, (size_t)n};
+  *stream = (glyd_record_stream){out, (size_t)n, 0};
   if (n == 0) return GLYD_OK;
   switch (head & 3) {
   case GLYD_STREAM_PLANES: return decode_planes(r, out, n);
@@ -78,6 +78,41 @@ static glyd_status decode_any(glyd_stream_reader *r, unsigned depth, glyd_record
   }
 }
 
+/* A stream of the pool takes no memory of its own. */
+static glyd_status take_pooled(glyd_stream_reader *r, uint64_t n, glyd_record_stream *stream) {
+  if (n == 0 || n > r->pool_n) return GLYD_E_CORRUPT;
+  *stream = (glyd_record_stream){r->pool, (size_t)n, 1};
+  r->pool += n;
+  r->pool_n -= n;
+  return GLYD_OK;
+}
+
+glyd_status glyd_segment_stream_begin(glyd_stream_reader *r, uint64_t *n_streams) {
+  uint64_t head, n;
+  r->pool = NULL;
+  r->pool_n = r->pool_size = r->pool_stored = 0;
+  const uint8_t *p = glyd_get_varint(r->at, r->end, &head);
+  if (!p || head >> 1 > (uint64_t)(r->end - p)) return GLYD_E_CORRUPT;
+  r->at = p;
+  *n_streams = head >> 1;
+  if (!(head & 1)) return GLYD_OK;
+  p = glyd_get_varint(p, r->end, &n);
+  if (!p || n == 0 || n > UINT32_MAX) return GLYD_E_CORRUPT;
+  uint8_t *const pool = glyd_record_arena_get(r->arena, n + GLYD_RECORD_PAD);
+  if (!pool) return GLYD_E_CORRUPT;
+  memset(pool + n, 0, GLYD_RECORD_PAD);
+  r->at = p;
+  const glyd_status status = decode_lz(r, pool, n);
+  r->pool = pool;
+  r->pool_n = r->pool_size = n;
+  r->pool_stored = (uint64_t)(r->at - p);
+  return status;
+}
+
 glyd_status glyd_segment_stream_decode(glyd_stream_reader *reader, glyd_record_stream *stream) {
-  return decode_any(reader, 0, stream);
+  uint64_t head;
+  const uint8_t *const p = glyd_get_varint(reader->at, reader->end, &head);
+  if (!p || (head & 3) != GLYD_STREAM_POOLED) return decode_any(reader, 0, stream);
+  reader->at = p;
+  return take_pooled(reader, head >> 2, stream);
 }

@@ -82,10 +82,11 @@ static int lz_pays(glyd_stream_writer *w, uint8_t *scratch_out, const uint8_t *i
   return glyd_lz_encode(w->config, w->lz, part, sample, end, planes + planes / 32, &size) == GLYD_OK;
 }
 
-/* Matches of in[0..n) at out, if they take less than room: mode, size and blocks. NULL: they do not. */
-static uint8_t *put_lz(const glyd_lz_config *config, void *lz, uint8_t *out, const uint8_t *in, size_t n, size_t room) {
+/* Matches of in[0..n) at out, if they take less than room: head, size and blocks. NULL: they do not. */
+static uint8_t *put_lz(const glyd_lz_config *config, void *lz, uint8_t *out, uint64_t head, const uint8_t *in, size_t n,
+                       size_t room) {
   size_t size;
-  uint8_t *p = glyd_put_varint(out, (uint64_t)n << 2 | GLYD_STREAM_LZ);
+  uint8_t *p = glyd_put_varint(out, head);
   uint8_t *const body = p + 5;
   if (glyd_lz_encode(config, lz, in, n, body, room, &size) != GLYD_OK) return NULL;
   p = glyd_put_varint(p, size);
@@ -94,15 +95,22 @@ static uint8_t *put_lz(const glyd_lz_config *config, void *lz, uint8_t *out, con
   return p + size;
 }
 
-/* The same by the first of the better levels that may have so many bytes. */
-static uint8_t *put_better(glyd_stream_writer *w, uint8_t *out, const uint8_t *in, size_t n, size_t room) {
+static uint64_t lz_head(size_t n) { return (uint64_t)n << 2 | GLYD_STREAM_LZ; }
+
+/* The first of the better levels that may have so many bytes; NULL: none. */
+static const glyd_stream_level *better_level(glyd_stream_writer *w, size_t n) {
   for (unsigned i = 0; i < GLYD_STREAM_LEVELS; i++) {
     glyd_stream_level *const level = &w->better[i];
     if (level->config.level == 0 || n > level->left) continue;
     level->left -= n;
-    return put_lz(&level->config, level->lz, out, in, n, room);
+    return level;
   }
   return NULL;
+}
+
+static uint8_t *put_better(glyd_stream_writer *w, uint8_t *out, const uint8_t *in, size_t n, size_t room) {
+  const glyd_stream_level *const level = better_level(w, n);
+  return level ? put_lz(&level->config, level->lz, out, lz_head(n), in, n, room) : NULL;
 }
 
 /* The stream's shortest form at out, which has room for planes_bound(n) + 16. NULL: no scratch memory. */
@@ -124,7 +132,7 @@ static uint8_t *put_any(glyd_stream_writer *w, uint8_t *out, const uint8_t *in, 
       end = out + (masked - other);
     }
     if (n >= LZ_FROM && n <= w->config->segment_size && lz_pays(w, other, in, n)) {
-      const uint8_t *p = put_lz(w->config, w->lz, other, in, n, (size_t)(end - out));
+      const uint8_t *p = put_lz(w->config, w->lz, other, lz_head(n), in, n, (size_t)(end - out));
       for (unsigned i = 0; p && i < 2; i++) {
         end = out + (p - other);
         memcpy(out, other, (size_t)(p - other));
@@ -150,5 +158,26 @@ int glyd_segment_stream_encode(glyd_stream_writer *w, const uint8_t *in, size_t 
   if (!p || p - whole > w->end - w->at) return 0;
   memcpy(w->at, whole, (size_t)(p - whole));
   w->at += p - whole;
+  return 1;
+}
+
+int glyd_segment_stream_encode_pool(glyd_stream_writer *w, const uint8_t *in, size_t n) {
+  if (n > w->config->segment_size) return 0;
+  const size_t left = (size_t)(w->end - w->at), room = n < left ? n : left;
+  uint8_t *const before = w->scratch, *const out = scratch(w, planes_bound(n) + 16);
+  if (!out) return 0;
+  const glyd_stream_level *const level = better_level(w, n);
+  const uint8_t *const p =
+      level ? put_lz(&level->config, level->lz, out, n, in, n, room) : put_lz(w->config, w->lz, out, n, in, n, room);
+  w->scratch = before;
+  if (!p) return 0;
+  memcpy(w->at, out, (size_t)(p - out));
+  w->at += p - out;
+  return 1;
+}
+
+int glyd_segment_stream_put_pooled(glyd_stream_writer *w, size_t n) {
+  if (w->end - w->at < 10) return 0;
+  w->at = glyd_put_varint(w->at, (uint64_t)n << 2 | GLYD_STREAM_POOLED);
   return 1;
 }

@@ -33,4 +33,10 @@ uint64_t glyd_segment_stream_scratch(uint64_t n);
  * fewest bytes. 0: no room. */
 int glyd_segment_stream_encode(glyd_stream_writer *writer, const uint8_t *in, size_t n);
 
+/* Write the pool, in[0..n). 0: no room, or matches gain nothing. */
+int glyd_segment_stream_encode_pool(glyd_stream_writer *writer, const uint8_t *in, size_t n);
+
+/* Write what stands for a stream of n bytes of the pool. 0: no room. */
+int glyd_segment_stream_put_pooled(glyd_stream_writer *writer, size_t n);
+
 #endif

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The glyd authors
 # SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
-"""More tables for the tests of record segments: decimals, columns at fixed places, documents of JSON."""
+"""More tables for the tests of record segments: decimals, columns at fixed places, documents of JSON, and lines that name what other lines named."""
 
 from __future__ import annotations
 
@@ -22,6 +22,22 @@ def decimals(n, seed=7):
         out.append(
             f'{i},sensor-{rng.randrange(40)},{rng.randrange(100)}%,{time},{rng.uniform(-500, 500)!r},"{rng.uniform(0, 9)!r}",{mixed},{small},{bare},{short}\n'
         )
+    return "".join(out).encode()
+
+
+def jobs(n, seed=9):
+    """Lines of several kinds that name the same jobs, and words of one another."""
+    rng = random.Random(seed)
+    words = [rng.randbytes(rng.randrange(2, 6)).hex() for _ in range(90)]
+    out = []
+    for i in range(n):
+        job, first = rng.randbytes(8).hex(), " ".join(rng.choice(words) for _ in range(6))
+        time = f"2024-02-03 04:{i // 60 % 60:02}:{i % 60:02}"
+        out.append(f"{time} INFO queue: job {job} begun: {first}\n")
+        if i % 5 == 2:
+            out.append(f"{time} WARN queue: slow after {rng.randrange(900)} ms\n")
+        if i % 7 != 3:
+            out.append(f"{time} INFO worker: {rng.randrange(999)} rows by {job} with {first} and no more\n")
     return "".join(out).encode()
 
 

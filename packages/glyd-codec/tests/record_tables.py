@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import random
 
-from record_more_tables import columns, decimals, documents
+from record_more_tables import columns, decimals, documents, jobs
 
 import glyd
 
@@ -171,6 +171,7 @@ CLEAN = {
     "columns": columns(3000),
     **{name: text.encode() for name, text in documents(objects(2000, 6))},
     "boots": boots(3000),
+    "jobs": jobs(1500),
     "notes": notes(2000, "\n"),
     "notes with zeros": notes(2000, "\n\0"),
     "notes with all ends": notes(2000, "\n\0\t"),

@@ -20,6 +20,7 @@ SHAPES = {
     "log": "log",
     "calls": "log",
     "boots": "log",
+    "jobs": "log",
     **dict.fromkeys(("pretty", "keyed", "arrays", "features", "lines"), "json"),
 }
 
