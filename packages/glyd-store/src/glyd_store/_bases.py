@@ -59,7 +59,7 @@ def _usable(core: Core, alike: Row) -> Row | None:
         chain = chain_of(core, alike)
     except IntegrityError:
         return None
-    return choose_base(core, [row for i, row in enumerate(chain) if _has_room(core, chain[i:])], chain)
+    return choose_base(core, _with_room(core, chain), chain)
 
 
 def choose_base(core: Core, rooms: list[Row], chain: list[Row]) -> Row | None:
@@ -78,22 +78,25 @@ def choose_base(core: Core, rooms: list[Row], chain: list[Row]) -> Row | None:
     )
 
 
-def _has_room(core: Core, chain: list[Row]) -> bool:
-    """Say whether a content, the first of a chain, is whole as far as is known, and one more frame may depend on it."""
-    if any(core.index.row("SELECT 1 FROM damage WHERE key = ?", link.key) for link in chain):
-        return False
-    if len(chain) < DECODES_SHORT:
-        return True
-    return len(chain) < core.backend.decodes_max and followed_nbytes(core, chain) <= FOLLOWED_MAX * chain[0].size
+def _with_room(core: Core, chain: list[Row]) -> list[Row]:
+    """Return those of a chain that are whole, as far as is known, and that one more frame may depend on."""
+    rooms: list[Row] = []
+    upwards = zip(reversed(chain), followed_nbytes(core, chain), strict=True)
+    for n_frames, (row, followed) in enumerate(upwards, start=1):
+        if core.is_damaged(row.key):
+            break  # and so is what depends on it
+        if n_frames < DECODES_SHORT or (n_frames < core.backend.decodes_max and followed <= FOLLOWED_MAX * row.size):
+            rooms.append(row)
+    return rooms[::-1]
 
 
-def followed_nbytes(core: Core, chain: list[Row]) -> int:
-    """Return a measure of what it takes to read a content through its bases: a chain, the root last.
+def followed_nbytes(core: Core, chain: list[Row]) -> list[int]:
+    """Return a measure of what it takes to read each content of a chain through its bases, the root's first.
 
     The bytes of each delta stand for its copies, which are followed through all frames below it.
     """
-    height = len(chain) - 1
-    return sum(
-        (height - i) * int(core.index.value("SELECT nbytes FROM stream WHERE id = ?", link.stream))
-        for i, link in enumerate(chain[:-1])
-    )
+    out = [0]
+    for n_below, link in enumerate(reversed(chain[:-1]), start=1):
+        nbytes = core.index.value("SELECT nbytes FROM stream WHERE id = ?", link.stream)
+        out.append(out[-1] + n_below * int(nbytes))
+    return out
