@@ -6,6 +6,9 @@
 #include "kv_attention.cuh"
 #include "kv_pack.cuh"
 
+#ifndef GLYD_KV_P
+#define GLYD_KV_P 4
+#endif
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
 template <int D> static void pack(const KvPackArgs &p, unsigned n) {
@@ -17,7 +20,7 @@ template <int D> static void unpack(const KvUnpackArgs &p, unsigned n) {
 template <int D> static void attention(const KvAttentionArgs &p) {
   const int groups = (p.heads / p.key_heads + kKvHeads - 1) / kKvHeads;
   emulation::launch({(unsigned)p.splits, (unsigned)(p.key_heads * groups), (unsigned)p.sequences}, kKvThreads,
-                    kv_attention_shared<D>(), [&] { kv_attention_kernel<D>(p); });
+                    kv_attention_shared<D>(), [&] { kv_attention_kernel<D, GLYD_KV_P>(p); });
   if (p.splits > 1)
     emulation::launch({(unsigned)(p.sequences * p.heads), 1, 1}, D, 0, [&] { kv_merge_kernel<D>(p); });
 }

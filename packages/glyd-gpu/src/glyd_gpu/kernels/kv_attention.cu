@@ -17,11 +17,18 @@ int64_t glyd_gpu_kv_attention_workspace(const int32_t *shape) {
   return splits == 1 ? 0 : sequences * key_heads * groups_of(heads, key_heads) * splits * kKvHeads * (channels + 2) * 4;
 }
 
-template <int D> static int launch_attention(const KvAttentionArgs &p, cudaStream_t stream) {
+template <int D, int P> static int launch_slices(const KvAttentionArgs &p, cudaStream_t stream) {
   const dim3 grid((unsigned)p.splits, (unsigned)(p.key_heads * groups_of(p.heads, p.key_heads)), (unsigned)p.sequences);
-  const int status = kv_launch(kv_attention_kernel<D>, grid, kKvThreads, kv_attention_shared<D>(), stream, p);
+  const int status = kv_launch(kv_attention_kernel<D, P>, grid, kKvThreads, kv_attention_shared<D>(), stream, p);
   if (status != 0 || p.splits == 1) return status;
   return kv_launch(kv_merge_kernel<D>, dim3((unsigned)(p.sequences * p.heads)), D, 0, stream, p);
+}
+
+#ifndef GLYD_KV_P
+#define GLYD_KV_P 4
+#endif
+template <int D> static int launch_attention(const KvAttentionArgs &p, cudaStream_t stream) {
+  return launch_slices<D, GLYD_KV_P>(p, stream);
 }
 
 int glyd_gpu_kv_attention(void *out, const void *q, const void *k_pages, const void *v_pages, const void *k_tail,
