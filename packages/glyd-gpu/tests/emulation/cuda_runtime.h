@@ -218,6 +218,9 @@ inline uint32_t __funnelshift_l(uint32_t low, uint32_t high, uint32_t by) {
 inline uint32_t __funnelshift_r(uint32_t low, uint32_t high, uint32_t by) {
   return (uint32_t)(((uint64_t)high << 32 | low) >> (by & 31));
 }
+inline uint32_t __funnelshift_lc(uint32_t low, uint32_t high, uint32_t by) {
+  return (uint32_t)(((uint64_t)high << 32 | low) << (by < 32 ? by : 32) >> 32);
+}
 inline uint32_t __funnelshift_rc(uint32_t low, uint32_t high, uint32_t by) {
   return (uint32_t)(((uint64_t)high << 32 | low) >> (by < 32 ? by : 32));
 }

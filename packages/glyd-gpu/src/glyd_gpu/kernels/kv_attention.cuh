@@ -19,8 +19,6 @@
 #ifndef GLYD_GPU_KV_ATTENTION_CUH
 #define GLYD_GPU_KV_ATTENTION_CUH
 
-#include <type_traits>
-
 #include "kv_page.cuh"
 
 #ifndef GLYD_EMULATION
@@ -84,140 +82,258 @@ template <int D> __host__ __device__ constexpr int kv_attention_shared() {
   return (int)sizeof(TieredTables) + D / 16 * 32 * 8 + kKvWarps * kKvHeads * 8 + kKvWarps * kv_warp_shared<D>();
 }
 
-/* A page, what its header says, and the exceptions that lane i has: number i. */
+/* A packed page: where its escapes are (shared or device memory), and the exceptions that lane i has: number i. */
 struct KvOpened {
   const uint8_t *page;
-  const uint16_t *places;
-  uint32_t n_exceptions;
-  uint32_t mine; /* place | value << 16 */
+  uint32_t n_exceptions, places; /* how many, and where in the page */
+  uint32_t mine;                 /* place | value << 16 */
+  bool held;                     /* escapes are in shared memory */
 };
 
-/* Escapes to shared memory and exceptions to lanes, by a warp; a packed page. */
-template <int D, bool kHeld> __device__ __forceinline__ KvOpened kv_open(uint8_t *escapes, const uint8_t *page) {
+__device__ __forceinline__ uint32_t kv_exception_at(const KvOpened &o, uint32_t i) {
+  const uint16_t *places = (const uint16_t *)(o.page + o.places);
+  return places[i] | (uint32_t)places[o.n_exceptions + i] << 16;
+}
+/* Escapes to shared memory and exceptions to lanes, by a warp. Escapes of most pages fit; the others are read where they
+ * are. */
+template <int D> __device__ __forceinline__ KvOpened kv_open(uint8_t *escapes, const uint8_t *page) {
   const uint32_t lane = threadIdx.x % 32, all = kv_escapes_end(page, (D + GLYD_KV_GROUP - 1) / GLYD_KV_GROUP - 1);
-  __syncwarp(); /* nobody reads the escapes before any more */
-  if (kHeld)
-    for (uint32_t i = lane * 16; i < all; i += 32 * 16) copy_async16(escapes + i, page + GLYD_KV_ESCAPES_AT(D) + i);
-  cp_async_commit();
   KvOpened o;
   o.page = page;
+  o.held = all <= (uint32_t)kv_escapes_held(D);
+  __syncwarp(); /* nobody reads the escapes before any more */
+  if (o.held)
+    for (uint32_t i = lane * 16; i < all; i += 32 * 16) copy_async16(escapes + i, page + GLYD_KV_ESCAPES_AT(D) + i);
+  cp_async_commit();
   const uint32_t size = *(const uint32_t *)(page + GLYD_KV_AT_SIZE), at = GLYD_KV_ESCAPES_AT(D) + all;
   const uint32_t most = size > at ? (size - at) / 4 : 0, said = *(const uint32_t *)(page + GLYD_KV_AT_EXCEPTIONS);
   o.n_exceptions = said < most ? said : most;
-  o.places = (const uint16_t *)(page + at);
-  o.mine = 0;
-  if (lane < o.n_exceptions) o.mine = o.places[lane] | (uint32_t)o.places[o.n_exceptions + lane] << 16;
+  o.places = at;
+  o.mine = lane < o.n_exceptions ? kv_exception_at(o, lane) : 0;
   cp_async_wait<0>();
   __syncwarp();
   return o;
 }
 /* Exception i: place | value << 16; i is the same in all lanes. */
 __device__ __forceinline__ uint32_t kv_exception(const KvOpened &o, uint32_t i) {
-  if (i < 32) return __shfl_sync(~0u, o.mine, (int)i);
-  return o.places[i] | (uint32_t)o.places[o.n_exceptions + i] << 16;
+  const uint32_t e = __shfl_sync(~0u, o.mine, (int)(i % 32));
+  return i < 32 ? e : kv_exception_at(o, i);
 }
 
 /* Put exceptions from `first` up to `last`, which are of this strip, over 32 tokens of it. */
 __device__ __forceinline__ void kv_patch_part(const KvOpened &o, uint32_t first, uint32_t last, int part,
                                               uint32_t (&a)[8]) {
+#pragma unroll 1
   for (uint32_t i = first; i < last; i++) {
     const uint32_t e = kv_exception(o, i), token = e % kKvTokens, channel = e / kKvTokens % 16;
-    if ((int)(token / 32) != part || channel % 8 * 4 + token % 8 / 2 != threadIdx.x % 32) continue;
+    const bool is_mine = (int)(token / 32) == part && channel % 8 * 4 + token % 8 / 2 == threadIdx.x % 32;
     const uint32_t at = token / 16 % 2 * 4 + token / 8 % 2 * 2 + channel / 8, shift = token % 2 * 16;
     const uint32_t keep = 0xFFFF0000u >> shift, put = e >> 16 << shift;
 #pragma unroll
-    for (uint32_t j = 0; j < 8; j++) a[j] = j == at ? (a[j] & keep) | put : a[j];
+    for (uint32_t j = 0; j < 8; j++) a[j] = is_mine && j == at ? (a[j] & keep) | put : a[j];
   }
 }
 
-/* Where a thread's escapes start in part `first` of four, as `tiered_thread` says for part 0; codes move to the front. */
-template <int P, class Escapes>
-__device__ __forceinline__ TieredThread kv_thread(const Escapes &e, uint4 codes, uint32_t warp, int first) {
-  TieredThread t = tiered_thread(e, codes, warp);
-  if constexpr (P < kKvParts) {
-    uint32_t n2 = 0, n3 = 0;
-#pragma unroll
-    for (int v = 0; v < kKvParts - P; v++) {
-      const uint32_t n = 2 * codes_3(t.codes[v]), w = window32(e, min(t.digits + n2, t.last_bit));
-      const uint32_t threes = __popc(w & (w >> 1) & __funnelshift_rc(0x55555555u, 0, 32 - n));
-      n2 += v < first ? n : 0;
-      n3 += v < first ? 4 * threes : 0;
-    }
-    t.digits += n2;
-    t.codes3 += n3;
-#pragma unroll
-    for (int j = 0; j < P; j++) {
-#pragma unroll
-      for (int v = P; v < kKvParts; v += P) t.codes[j] = v == first ? t.codes[v + j] : t.codes[j];
-    }
-  }
-  return t;
-}
-
-/* A thread's part of a strip, or of a slice of P parts of it. */
+/* A thread's part of a strip, or of a slice of P parts of it; parts are loaded anew as they are used up. */
 template <int P> struct KvSlice {
   uint4 sign_mantissa[P], codes;
-  uint32_t factors[2]; /* of channels g and g + 8, twice in a word */
+  uint32_t bases[2]; /* of channels g and g + 8 */
 };
-template <int D, int P>
-__device__ __forceinline__ void kv_load_slice(KvSlice<P> &w, const uint8_t *page, int strip, int first) {
-  const uint4 *from = (const uint4 *)(page + GLYD_KV_STRIPS_AT(D) + strip * GLYD_KV_STRIP) + threadIdx.x % 32;
-#pragma unroll
-  for (int k = 0; k < P; k++) w.sign_mantissa[k] = __ldcs(from + 32 * (first + k));
-  w.codes = __ldcs(from + 128);
+/* Of a lane, and where its slice starts. */
+template <int D> __device__ __forceinline__ const uint8_t *kv_strip(const uint8_t *page, int strip, int first) {
+  return page + GLYD_KV_STRIPS_AT(D) + (uint32_t)(strip * GLYD_KV_STRIP + first * 512) + threadIdx.x % 32 * 16;
+}
+template <int P> __device__ __forceinline__ void kv_load_codes(KvSlice<P> &w, const uint8_t *strip, int first) {
+  w.codes = __ldcs((const uint4 *)(strip + 2048 - first * 512));
+}
+template <int P> __device__ __forceinline__ void kv_load_bases(KvSlice<P> &w, const uint8_t *page, int strip) {
   const uint8_t *bases = page + GLYD_KV_BASES_AT + strip * 16 + threadIdx.x % 32 / 4;
-  w.factors[0] = (bases[0] * 0x80u) * 0x10001u; /* bf16 with that exponent; base 0: 0 */
-  w.factors[1] = (bases[8] * 0x80u) * 0x10001u;
+  w.bases[0] = __ldg(bases), w.bases[1] = __ldg(bases + 8);
+}
+template <int D, int P> __device__ __forceinline__ void kv_load_first(KvSlice<P> &w, const uint8_t *page, int first) {
+  const uint8_t *strip = kv_strip<D>(page, 0, first);
+  kv_load_codes<P>(w, strip, first);
+#pragma unroll
+  for (int i = 0; i < P; i++) w.sign_mantissa[i] = __ldcs((const uint4 *)(strip + 512 * i));
+  kv_load_bases<P>(w, page, 0);
 }
 
-/* Go through P parts, from `first_part` on, of a packed page strip by strip: use(strip, i, a) gets 32 tokens of 16
- * channels, part i of the slice, as two operands A of channels times tokens. */
-template <int D, int P, class Escapes, class Use>
-__device__ __forceinline__ void kv_each_strip(uint8_t *escapes, const uint8_t *page, const TieredTables &tables,
-                                              int first_part, Use &use) {
-  constexpr bool kHeld = std::is_same<Escapes, SharedEscapes>::value;
-  constexpr uint32_t room = kHeld ? kv_escapes_held(D) / 16 * 16 : kv_escapes_nbytes(D) / 16 * 16;
-  KvSlice<P> next;
-  kv_load_slice<D, P>(next, page, 0, first_part);
-  const KvOpened o = kv_open<D, kHeld>(escapes, page);
+/* Constants in registers: an instruction takes one of its own at most. */
+struct KvConstants {
+  uint32_t low, mask; /* kExponents3Low, 0x7F7F7F7F */
+};
+__device__ __forceinline__ KvConstants kv_constants() {
+  KvConstants c = {kExponents3Low, 0x7F7F7F7Fu};
+#ifndef GLYD_EMULATION
+  asm volatile("" : "+r"(c.low), "+r"(c.mask));
+#endif
+  return c;
+}
+__device__ __forceinline__ uint32_t kv_pick(uint32_t a, uint32_t b, uint32_t mask) {
+#ifdef GLYD_EMULATION
+  return pick(a, b, mask);
+#else
+  uint32_t r;
+  asm("lop3.b32 %0, %1, %2, %3, 0xE4;" : "=r"(r) : "r"(a), "r"(b), "r"(mask)); /* (a & mask) | (b & ~mask) */
+  return r;
+#endif
+}
+
+/* 16 values: words of steps 2 part and 2 part + 1, from windows of digits and tier 3 codes; these move on. */
+__device__ __forceinline__ void kv_decode(const TieredTables &tables, const KvConstants &k, uint32_t codes, uint32_t digits,
+                                          uint64_t codes3, uint4 sign_mantissa, uint32_t &n2, uint32_t &n3,
+                                          uint32_t (&a)[8]) {
+  const uint32_t s[4] = {sign_mantissa.x, sign_mantissa.y, sign_mantissa.z, sign_mantissa.w};
+  uint32_t b2 = 8, b3 = 0; /* digits rotated by 8 bits have the next four in the top byte */
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    const uint32_t q = tables.tier1[(codes >> (8 * i)) & 0xFF];
+    const uint32_t four = __funnelshift_r(digits, digits, b2) & q; /* the mask is in q's top byte */
+    /* bits 22 and 23 of every q are 0: this is 4 × the top byte */
+    const uint32_t r = *(const uint32_t *)((const uint8_t *)tables.tier2 + (four >> 22));
+    b2 += q >> 16; /* its mask adds multiples of 256: no change mod 32 */
+    const uint32_t e3 = prmt(k.low, kExponents3High, (uint32_t)(codes3 >> b3));
+    b3 += r >> 16;
+    const uint32_t exponents = prmt(prmt(e3, kExponents2, r), kExponents1, q);
+    const uint32_t low = kv_pick(s[i], exponents, k.mask), high = kv_pick(exponents, s[i], k.mask);
+    a[2 * i] = prmt(low, high, 0x5140);
+    a[2 * i + 1] = prmt(low, high, 0x7362);
+  }
+  n2 = (b2 - 8) & 0xFF;
+  n3 = b3;
+}
+
+/* Exclusive sum over the warp. */
+__device__ __forceinline__ uint32_t kv_before(uint32_t v) {
+#ifdef GLYD_EMULATION
+  return before_in_warp(v);
+#else
+  uint32_t sum = v;
+#pragma unroll
+  for (int d = 1; d < 32; d <<= 1)
+    asm volatile("{.reg .pred p; .reg .u32 t; shfl.sync.up.b32 t|p, %0, %1, 0, -1; @p add.u32 %0, %0, t;}"
+                 : "+r"(sum)
+                 : "r"(d));
+  return sum - v;
+#endif
+}
+
+/* Escapes in any memory: words past the end read as 0. */
+struct KvEscapes {
+  const uint8_t *at;
+  uint32_t nbytes;
+  __device__ __forceinline__ uint32_t word(uint32_t byte) const {
+    return byte + 4 <= nbytes ? *(const uint32_t *)(at + byte) : 0;
+  }
+};
+
+constexpr uint32_t kKvDigits = 32, kKvCodes3 = 16; /* of a thread's strip that windows in registers hold */
+
+/* Go through P parts, from `first_part` on, of a packed page strip by strip: `use` gets 32 tokens of 16 channels as two
+ * operands A of channels times tokens. `w` has strip 0 of the page, and at the end that of `next`, which may be any page
+ * (a plain one is longer). */
+template <int D, int P, class Use>
+__device__ __forceinline__ void kv_each_packed(KvSlice<P> &w, uint8_t *shared_escapes, const uint8_t *page,
+                                               const uint8_t *next, const TieredTables &tables,
+                                               const KvConstants &constants, int first_part, Use &use) {
+  const KvOpened o = kv_open<D>(shared_escapes, page);
   uint32_t exception = 0, place = o.n_exceptions ? kv_exception(o, 0) & 0xFFFF : ~0u;
+  uint32_t first = 0, room = 0, last_bit = 0; /* of the group's escapes: where, bytes, and where a window starts at most */
 #pragma unroll 1
   for (int strip = 0; strip < D / 16; strip++) {
-    const KvSlice<P> w = next;
-    if (strip + 1 < D / 16) kv_load_slice<D, P>(next, page, strip + 1, first_part);
-    const int group = strip / 4;
-    uint32_t first = group ? kv_escapes_end(page, group - 1) : 0, end = kv_escapes_end(page, group);
-    first = first < room - 16 ? first : room - 16;
-    end = end < first + 16 ? first + 16 : end < room ? end : room;
-    const Escapes e = {kHeld ? escapes + first : page + GLYD_KV_ESCAPES_AT(D) + first, end - first};
+    const bool is_last = strip + 1 == D / 16;
+    const uint8_t *then = kv_strip<D>(is_last ? next : page, is_last ? 0 : strip + 1, first_part);
+    const uint32_t codes[4] = {w.codes.x, w.codes.y, w.codes.z, w.codes.w};
+    const uint32_t factors[2] = {w.bases[0] * 0x800080u, w.bases[1] * 0x800080u}; /* twice a bf16; base 0: 0 */
+    kv_load_codes<P>(w, then, first_part);
+    kv_load_bases<P>(w, is_last ? next : page, is_last ? 0 : strip + 1);
+    if (strip % 4 == 0) {
+      const uint32_t all = o.held ? kv_escapes_held(D) / 16 * 16 : kv_escapes_nbytes(D) / 16 * 16;
+      first = strip ? kv_escapes_end(page, strip / 4 - 1) : 0;
+      first = first < all - 16 ? first : all - 16;
+      const uint32_t end = kv_escapes_end(page, strip / 4);
+      room = (end < first + 16 ? first + 16 : end < all ? end : all) - first;
+      last_bit = (room - GLYD_WEIGHTS_ESCAPE_HEADER) * 8;
+    }
     const uint32_t first_exception = exception;
     while (place / (16 * kKvTokens) == (uint32_t)strip) {
       exception++;
       place = exception < o.n_exceptions ? kv_exception(o, exception) & 0xFFFF : ~0u;
     }
-    TieredThread t = kv_thread<P>(e, w.codes, strip % 4, first_part);
+    /* how many digits and tier 3 codes, and where */
+    uint32_t n[4];
+#pragma unroll
+    for (int v = 0; v < 4; v++) n[v] = 2 * codes_3(codes[v]);
+    const uint32_t n2 = n[0] + n[1] + n[2] + n[3];
+    const uint32_t before2 = kv_before(n2), shift = strip % 2 * 16, at = strip % 4 / 2 * 4;
+    uint32_t skip2 = 0, skip3 = 0; /* of parts before the slice */
+    uint32_t digits_at, codes3_at;
+    uint32_t digits[2] = {0, 0};
+    uint64_t codes3 = 0;
+    bool few = o.held && !__any_sync(~0u, n2 > 2 * kKvDigits);
+    if (few) {
+      const SharedEscapes e = {shared_escapes + first, room};
+      digits_at = 2 * (e.word(at) >> shift & 0xFFFF) + before2;
+      const uint64_t window = window64(e, min(digits_at, last_bit));
+      digits[0] = (uint32_t)window, digits[1] = (uint32_t)(window >> 32);
+      /* shifts by 32 and more give 0 with the clamping form */
+      const uint32_t mask0 = ~__funnelshift_lc(0, ~0u, n2), mask1 = n2 > 32 ? ~__funnelshift_lc(0, ~0u, n2 - 32) : 0;
+      const uint32_t three0 = digits[0] & (digits[0] >> 1) & 0x55555555u & mask0;
+      const uint32_t three1 = digits[1] & (digits[1] >> 1) & 0x55555555u & mask1;
+      const uint32_t n3 = 4 * (__popc(three0) + __popc(three1));
+      codes3_at = 4 * (e.word(8 + at) >> shift & 0xFFFF) + kv_before(n3);
+      few = !__any_sync(~0u, n3 > 4 * kKvCodes3);
+      codes3 = window64(e, min(codes3_at, last_bit));
+      if constexpr (P < kKvParts) {
+#pragma unroll
+        for (int v = 0; v < kKvParts - P; v++) skip2 += v < first_part ? n[v] : 0;
+        skip3 = 4 * (__popc(three0 & ~__funnelshift_lc(0, ~0u, skip2)) +
+                     __popc(three1 & (skip2 > 32 ? ~__funnelshift_lc(0, ~0u, skip2 - 32) : 0)));
+      }
+    } else {
+      const KvEscapes e = {(o.held ? shared_escapes : page + GLYD_KV_ESCAPES_AT(D)) + first, room};
+      digits_at = 2 * (e.word(at) >> shift & 0xFFFF) + before2;
+      uint32_t p = digits_at, n3 = 0;
+#pragma unroll
+      for (int v = 0; v < 4; v++) {
+        const uint32_t x = window32(e, min(p, last_bit));
+        const uint32_t threes = 4 * __popc(x & (x >> 1) & __funnelshift_rc(0x55555555u, 0, 32 - n[v]));
+        skip2 += v < first_part ? n[v] : 0;
+        skip3 += v < first_part ? threes : 0;
+        n3 += threes;
+        p += n[v];
+      }
+      codes3_at = 4 * (e.word(8 + at) >> shift & 0xFFFF) + kv_before(n3);
+    }
     use.begin(strip);
 #pragma unroll
     for (int i = 0; i < P; i++) {
-      uint32_t a[8];
-      decode_tiered(e, tables, t, i, w.sign_mantissa[i], a);
+      uint32_t a[8], d, c = codes[i];
+      uint64_t d3;
+      if constexpr (P < kKvParts) {
 #pragma unroll
-      for (int j = 0; j < 8; j++) a[j] = kv_times(a[j], w.factors[j & 1]);
+        for (int v = P; v < kKvParts; v += P) c = v == first_part ? codes[v + i] : c;
+      }
+      if (few) {
+        d = (uint32_t)(((uint64_t)digits[1] << 32 | digits[0]) >> skip2);
+        d3 = codes3 >> skip3;
+      } else {
+        const KvEscapes e = {(o.held ? shared_escapes : page + GLYD_KV_ESCAPES_AT(D)) + first, room};
+        d = window32(e, min(digits_at + skip2, last_bit));
+        d3 = window64(e, min(codes3_at + skip3, last_bit));
+      }
+      uint32_t used2, used3;
+      kv_decode(tables, constants, c, d, d3, w.sign_mantissa[i], used2, used3, a);
+      w.sign_mantissa[i] = __ldcs((const uint4 *)(then + 512 * i));
+      skip2 += used2;
+      skip3 += used3;
+#pragma unroll
+      for (int j = 0; j < 8; j++) a[j] = kv_times(a[j], factors[j & 1]);
       if (first_exception != exception) kv_patch_part(o, first_exception, exception, first_part + i, a);
       use.part(i, a, false);
     }
     use.end();
   }
-}
-
-/* Escapes of most pages fit in shared memory; the others are read where they are. */
-template <int D, int P, class Use>
-__device__ __forceinline__ void kv_each_packed(uint8_t *escapes, const uint8_t *page, const TieredTables &tables,
-                                               int first_part, Use &use) {
-  if (kv_escapes_end(page, (D + GLYD_KV_GROUP - 1) / GLYD_KV_GROUP - 1) <= kv_escapes_held(D))
-    kv_each_strip<D, P, SharedEscapes>(escapes, page, tables, first_part, use);
-  else
-    kv_each_strip<D, P, GlobalEscapes>(escapes, page, tables, first_part, use);
 }
 
 /* The same of plain rows, which give operands of tokens times channels. */
@@ -355,6 +471,9 @@ __global__ void __launch_bounds__(kKvThreads, GLYD_KV_BLOCKS(D)) kv_attention_ke
   for (int c = 0; c < D / 16; c++) *(uint4 *)(out + c * 128) = make_uint4(0, 0, 0, 0);
   __syncthreads();
 
+  const KvConstants constants = kv_constants();
+  KvSlice<P> w;
+  bool ready = false; /* w is loaded */
   float most[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};
   const int start = p.starts ? p.starts[sequence] : 0;
   const int units = (p.pages + (p.tail ? 1 : 0)) * kSlices, each = (units + p.splits - 1) / p.splits;
@@ -365,7 +484,15 @@ __global__ void __launch_bounds__(kKvThreads, GLYD_KV_BLOCKS(D)) kv_attention_ke
     const int n = page < p.pages ? kKvTokens : p.tail;
     if (seen >= min(n, 32 * (part + P)) || 32 * part >= n) continue; /* all of the warp */
     const KvSource keys = kv_source<D>(p, head, page, 0), values = kv_source<D>(p, head, page, 1);
-    if (page < p.pages) kv_ask<D>(values.page);
+    const bool any = page < p.pages;
+    const int then = (unit + kKvWarps) / kSlices; /* the page after this one */
+    const uint8_t *next = any ? keys.page : nullptr;
+    if (unit + kKvWarps < end && then < p.pages) next = (const uint8_t *)p.k_pages[head * p.pages + then];
+    if (any) {
+      kv_ask<D>(values.page);
+      if (!ready) kv_load_first<D, P>(w, keys.page, part);
+      ready = true;
+    }
 
     float s[2 * P][4];
 #pragma unroll
@@ -375,12 +502,12 @@ __global__ void __launch_bounds__(kKvThreads, GLYD_KV_BLOCKS(D)) kv_attention_ke
     {
       KvScores<P> scores = {s, query + lane * 2, 0, 0};
       if (kv_is_packed(keys))
-        kv_each_packed<D, P>(escapes, keys.page, tables, part, scores);
+        kv_each_packed<D, P>(w, escapes, keys.page, values.page, tables, constants, part, scores);
       else
         kv_each_plain<D, P>(keys.rows, n, part, scores);
+      if (any && !kv_is_packed(keys)) kv_load_first<D, P>(w, values.page, part);
     }
-    if (unit + kKvWarps < end && (unit + kKvWarps) / kSlices < p.pages)
-      kv_ask<D>((const uint8_t *)p.k_pages[head * p.pages + (unit + kKvWarps) / kSlices]);
+    if (any && next != keys.page) kv_ask<D>(next);
 
     /* tokens g and g + 8 of heads 2 q, 2 q + 1 of every 16 tokens */
     float factor[2];
@@ -422,9 +549,10 @@ __global__ void __launch_bounds__(kKvThreads, GLYD_KV_BLOCKS(D)) kv_attention_ke
 
     KvSums<P> sums = {b, factor, out, {0, 0, 0, 0}};
     if (kv_is_packed(values))
-      kv_each_packed<D, P>(escapes, values.page, tables, part, sums);
+      kv_each_packed<D, P>(w, escapes, values.page, next, tables, constants, part, sums);
     else
       kv_each_plain<D, P>(values.rows, n, part, sums);
+    if (any && !kv_is_packed(values)) kv_load_first<D, P>(w, next, part);
   }
 
 #pragma unroll
