@@ -72,7 +72,7 @@ struct Block {
 };
 
 inline Block *block;
-inline emulated_dim block_index, block_size;
+inline emulated_dim block_index, block_size, grid_size;
 inline std::vector<uint8_t> shared;
 inline uint32_t order = 1;
 inline bool is_damaged = false; /* the input: products of exponents that no page has may round */
@@ -128,6 +128,7 @@ inline void enter() {
 /* Run a kernel; a block of threads.x threads at a time. */
 inline void launch(emulated_dim grid, unsigned threads, size_t shared_nbytes, const std::function<void()> &kernel) {
   block_size = {threads, 1, 1};
+  grid_size = grid;
   for (unsigned z = 0; z < grid.z; z++)
     for (unsigned y = 0; y < grid.y; y++)
       for (unsigned x = 0; x < grid.x; x++) {
@@ -176,6 +177,7 @@ inline void launch(emulated_dim grid, unsigned threads, size_t shared_nbytes, co
 #define threadIdx (emulation::block->now->thread)
 #define blockIdx emulation::block_index
 #define blockDim emulation::block_size
+#define gridDim emulation::grid_size
 
 inline uint8_t *emulated_shared() {
   return (uint8_t *)(((uintptr_t)emulation::shared.data() + 127) / 128 * 128);

@@ -9,6 +9,9 @@
 #ifndef GLYD_KV_P
 #define GLYD_KV_P 4
 #endif
+#ifndef GLYD_KV_ROOMY
+#define GLYD_KV_ROOMY false
+#endif
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
 template <int D> static void pack(const KvPackArgs &p, unsigned n) {
@@ -19,8 +22,9 @@ template <int D> static void unpack(const KvUnpackArgs &p, unsigned n) {
 }
 template <int D> static void attention(const KvAttentionArgs &p) {
   const int groups = (p.heads / p.key_heads + kKvHeads - 1) / kKvHeads;
-  emulation::launch({(unsigned)p.splits, (unsigned)(p.key_heads * groups), (unsigned)p.sequences}, kKvThreads,
-                    kv_attention_shared<D>(), [&] { kv_attention_kernel<D, GLYD_KV_P>(p); });
+  const unsigned tasks = (unsigned)(p.sequences * p.key_heads * groups * p.splits);
+  constexpr int W = kv_warps<D>(GLYD_KV_ROOMY);
+  emulation::launch({tasks < 3 ? tasks : 3, 1, 1}, W * 32, kv_attention_shared<D, W>(), [&] { kv_attention_kernel<D, GLYD_KV_P, W>(p); });
   if (p.splits > 1)
     emulation::launch({(unsigned)(p.sequences * p.heads), 1, 1}, D, 0, [&] { kv_merge_kernel<D>(p); });
 }

@@ -27,8 +27,6 @@ using glyd::mma_16x8x16;
 #endif
 
 constexpr int kKvHeads = 8;  /* query heads of a block: columns of the mma */
-constexpr int kKvWarps = 4;  /* of a block */
-constexpr int kKvThreads = kKvWarps * 32;
 constexpr int kKvParts = 4; /* of a page: 32 tokens each */
 static_assert(kKvParts * 32 == kKvTokens, "a page's tokens");
 
@@ -71,15 +69,38 @@ __device__ __forceinline__ float kv_exp2(float x) { /* exp2(-inf) is 0 */
 #endif
 }
 
-/* Shared memory of a warp: output of its tokens as [strips][32 lanes] of what an mma leaves (channels g, g and g + 8, g
- * + 8 of 16, heads 2 q and 2 q + 1), escapes of a page. Of a block: tables, operands of all strips of the query, then
- * maxima and sums. */
-__host__ __device__ constexpr int kv_escapes_held(int channels) { return 24 * channels + 64; } /* twice what is usual */
-template <int D> __host__ __device__ constexpr int kv_warp_shared() {
-  return D / 16 * 32 * 16 + kv_escapes_held(D) + (int)kEscapeRoom;
+/* Warps of a block where it has 227 KiB of shared memory, and where it has 99. One block runs on a multiprocessor: its
+ * warps share a table with a copy for every bank. */
+template <int D> __host__ __device__ constexpr int kv_warps(bool roomy) { return D <= 128 ? (roomy ? 16 : 8) : (roomy ? 12 : 4); }
+
+/* The table: a row of 256 bytes for every byte of four 2-bit codes, of which the first 128 are copies of a word, one a
+ * bank. It has a PRMT selector (code c < 3: byte 4 + c of the second word; the n-th code 3: byte n of the first), 2 n in
+ * bits 16 to 23, and a mask of n digits in bits 24 to 31. */
+constexpr int kKvTable = 256 * 256;
+__device__ __forceinline__ void kv_fill_table(uint8_t *table) {
+  for (uint32_t i = threadIdx.x; i < 256 * 8; i += blockDim.x) {
+    const uint32_t row = i / 8;
+    uint32_t selector = 0, n = 0;
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+      const uint32_t c = (row >> (2 * k)) & 3;
+      selector |= (c == 3 ? n : 4 + c) << (4 * k);
+      n += c == 3;
+    }
+    const uint32_t word = selector | (2 * n) << 16 | ((1u << (2 * n)) - 1) << 24;
+    *(uint4 *)(table + row * 256 + i % 8 * 16) = make_uint4(word, word, word, word);
+  }
 }
-template <int D> __host__ __device__ constexpr int kv_attention_shared() {
-  return (int)sizeof(TieredTables) + D / 16 * 32 * 8 + kKvWarps * kKvHeads * 8 + kKvWarps * kv_warp_shared<D>();
+__device__ __forceinline__ uint32_t kv_row(const uint8_t *table, uint32_t at) { return *(const uint32_t *)(table + at); }
+
+/* Shared memory of a block: the table; the query as operands B of all strips; maxima and sums of warps; of each warp
+ * escapes of a page, and the output of its tokens as [strips][32 lanes] of what an mma leaves (channels g, g and g + 8,
+ * g + 8 of 16, heads 2 q and 2 q + 1), which goes into the other half of the table's rows where it fits. */
+__host__ __device__ constexpr int kv_escapes_held(int channels) { return 16 * channels + 64; } /* half more than usual */
+template <int D, int W> __host__ __device__ constexpr bool kv_out_in_table() { return W * (D / 16) <= 64; }
+template <int D, int W> __host__ __device__ constexpr int kv_attention_shared() {
+  return kKvTable + D / 16 * 256 + W * kKvHeads * 8 + W * (kv_escapes_held(D) + (int)kEscapeRoom) +
+         (kv_out_in_table<D, W>() ? 0 : W * (D / 16) * 512);
 }
 
 /* A packed page: where its escapes are (shared or device memory), and the exceptions that lane i has: number i. */
@@ -158,51 +179,6 @@ template <int D, int P> __device__ __forceinline__ void kv_load_first(KvSlice<P>
   kv_load_bases<P>(w, page, 0);
 }
 
-/* Constants in registers: an instruction takes one of its own at most. */
-struct KvConstants {
-  uint32_t low, mask; /* kExponents3Low, 0x7F7F7F7F */
-};
-__device__ __forceinline__ KvConstants kv_constants() {
-  KvConstants c = {kExponents3Low, 0x7F7F7F7Fu};
-#ifndef GLYD_EMULATION
-  asm volatile("" : "+r"(c.low), "+r"(c.mask));
-#endif
-  return c;
-}
-__device__ __forceinline__ uint32_t kv_pick(uint32_t a, uint32_t b, uint32_t mask) {
-#ifdef GLYD_EMULATION
-  return pick(a, b, mask);
-#else
-  uint32_t r;
-  asm("lop3.b32 %0, %1, %2, %3, 0xE4;" : "=r"(r) : "r"(a), "r"(b), "r"(mask)); /* (a & mask) | (b & ~mask) */
-  return r;
-#endif
-}
-
-/* 16 values: words of steps 2 part and 2 part + 1, from windows of digits and tier 3 codes; these move on. */
-__device__ __forceinline__ void kv_decode(const TieredTables &tables, const KvConstants &k, uint32_t codes, uint32_t digits,
-                                          uint64_t codes3, uint4 sign_mantissa, uint32_t &n2, uint32_t &n3,
-                                          uint32_t (&a)[8]) {
-  const uint32_t s[4] = {sign_mantissa.x, sign_mantissa.y, sign_mantissa.z, sign_mantissa.w};
-  uint32_t b2 = 8, b3 = 0; /* digits rotated by 8 bits have the next four in the top byte */
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    const uint32_t q = tables.tier1[(codes >> (8 * i)) & 0xFF];
-    const uint32_t four = __funnelshift_r(digits, digits, b2) & q; /* the mask is in q's top byte */
-    /* bits 22 and 23 of every q are 0: this is 4 × the top byte */
-    const uint32_t r = *(const uint32_t *)((const uint8_t *)tables.tier2 + (four >> 22));
-    b2 += q >> 16; /* its mask adds multiples of 256: no change mod 32 */
-    const uint32_t e3 = prmt(k.low, kExponents3High, (uint32_t)(codes3 >> b3));
-    b3 += r >> 16;
-    const uint32_t exponents = prmt(prmt(e3, kExponents2, r), kExponents1, q);
-    const uint32_t low = kv_pick(s[i], exponents, k.mask), high = kv_pick(exponents, s[i], k.mask);
-    a[2 * i] = prmt(low, high, 0x5140);
-    a[2 * i + 1] = prmt(low, high, 0x7362);
-  }
-  n2 = (b2 - 8) & 0xFF;
-  n3 = b3;
-}
-
 /* Exclusive sum over the warp. */
 __device__ __forceinline__ uint32_t kv_before(uint32_t v) {
 #ifdef GLYD_EMULATION
@@ -217,6 +193,9 @@ __device__ __forceinline__ uint32_t kv_before(uint32_t v) {
   return sum - v;
 #endif
 }
+
+/* Which of 16 codes of 2 bits are 3. */
+__device__ __forceinline__ uint32_t codes_3_at(uint32_t w) { return w & (w >> 1) & 0x55555555u; }
 
 /* Escapes in any memory: words past the end read as 0. */
 struct KvEscapes {
@@ -234,9 +213,9 @@ constexpr uint32_t kKvDigits = 32, kKvCodes3 = 16; /* of a thread's strip that w
  * (a plain one is longer). */
 template <int D, int P, class Use>
 __device__ __forceinline__ void kv_each_packed(KvSlice<P> &w, uint8_t *shared_escapes, const uint8_t *page,
-                                               const uint8_t *next, const TieredTables &tables,
-                                               const KvConstants &constants, int first_part, Use &use) {
+                                               const uint8_t *next, const uint8_t *table, int first_part, Use &use) {
   const KvOpened o = kv_open<D>(shared_escapes, page);
+  const uint32_t bank = threadIdx.x % 32 * 4;
   uint32_t exception = 0, place = o.n_exceptions ? kv_exception(o, 0) & 0xFFFF : ~0u;
   uint32_t first = 0, room = 0, last_bit = 0; /* of the group's escapes: where, bytes, and where a window starts at most */
 #pragma unroll 1
@@ -244,6 +223,17 @@ __device__ __forceinline__ void kv_each_packed(KvSlice<P> &w, uint8_t *shared_es
     const bool is_last = strip + 1 == D / 16;
     const uint8_t *then = kv_strip<D>(is_last ? next : page, is_last ? 0 : strip + 1, first_part);
     const uint32_t codes[4] = {w.codes.x, w.codes.y, w.codes.z, w.codes.w};
+    uint32_t q[4 * P]; /* rows of tier 1, all look-ups at once */
+#pragma unroll
+    for (int i = 0; i < P; i++) {
+      uint32_t c = codes[i];
+      if constexpr (P < kKvParts) {
+#pragma unroll
+        for (int v = P; v < kKvParts; v += P) c = v == first_part ? codes[v + i] : c;
+      }
+#pragma unroll
+      for (int j = 0; j < 4; j++) q[4 * i + j] = kv_row(table, prmt(c, bank, 0x5504u | (uint32_t)j << 4));
+    }
     const uint32_t factors[2] = {w.bases[0] * 0x800080u, w.bases[1] * 0x800080u}; /* twice a bf16; base 0: 0 */
     kv_load_codes<P>(w, then, first_part);
     kv_load_bases<P>(w, is_last ? next : page, is_last ? 0 : strip + 1);
@@ -268,18 +258,15 @@ __device__ __forceinline__ void kv_each_packed(KvSlice<P> &w, uint8_t *shared_es
     const uint32_t before2 = kv_before(n2), shift = strip % 2 * 16, at = strip % 4 / 2 * 4;
     uint32_t skip2 = 0, skip3 = 0; /* of parts before the slice */
     uint32_t digits_at, codes3_at;
-    uint32_t digits[2] = {0, 0};
-    uint64_t codes3 = 0;
+    uint64_t digits = 0, codes3 = 0;
     bool few = o.held && !__any_sync(~0u, n2 > 2 * kKvDigits);
     if (few) {
       const SharedEscapes e = {shared_escapes + first, room};
       digits_at = 2 * (e.word(at) >> shift & 0xFFFF) + before2;
-      const uint64_t window = window64(e, min(digits_at, last_bit));
-      digits[0] = (uint32_t)window, digits[1] = (uint32_t)(window >> 32);
+      digits = window64(e, min(digits_at, last_bit));
       /* shifts by 32 and more give 0 with the clamping form */
       const uint32_t mask0 = ~__funnelshift_lc(0, ~0u, n2), mask1 = n2 > 32 ? ~__funnelshift_lc(0, ~0u, n2 - 32) : 0;
-      const uint32_t three0 = digits[0] & (digits[0] >> 1) & 0x55555555u & mask0;
-      const uint32_t three1 = digits[1] & (digits[1] >> 1) & 0x55555555u & mask1;
+      const uint32_t three0 = codes_3_at((uint32_t)digits) & mask0, three1 = codes_3_at((uint32_t)(digits >> 32)) & mask1;
       const uint32_t n3 = 4 * (__popc(three0) + __popc(three1));
       codes3_at = 4 * (e.word(8 + at) >> shift & 0xFFFF) + kv_before(n3);
       few = !__any_sync(~0u, n3 > 4 * kKvCodes3);
@@ -305,30 +292,36 @@ __device__ __forceinline__ void kv_each_packed(KvSlice<P> &w, uint8_t *shared_es
       }
       codes3_at = 4 * (e.word(8 + at) >> shift & 0xFFFF) + kv_before(n3);
     }
+    if (!few) codes3_at += skip3, skip3 = 0;
     use.begin(strip);
 #pragma unroll
     for (int i = 0; i < P; i++) {
-      uint32_t a[8], d, c = codes[i];
-      uint64_t d3;
-      if constexpr (P < kKvParts) {
-#pragma unroll
-        for (int v = P; v < kKvParts; v += P) c = v == first_part ? codes[v + i] : c;
-      }
-      if (few) {
-        d = (uint32_t)(((uint64_t)digits[1] << 32 | digits[0]) >> skip2);
-        d3 = codes3 >> skip3;
-      } else {
+      uint32_t d = (uint32_t)(digits >> skip2);
+      if (!few) {
         const KvEscapes e = {(o.held ? shared_escapes : page + GLYD_KV_ESCAPES_AT(D)) + first, room};
         d = window32(e, min(digits_at + skip2, last_bit));
-        d3 = window64(e, min(codes3_at + skip3, last_bit));
+        codes3 = window64(e, min(codes3_at, last_bit));
       }
-      uint32_t used2, used3;
-      kv_decode(tables, constants, c, d, d3, w.sign_mantissa[i], used2, used3, a);
-      w.sign_mantissa[i] = __ldcs((const uint4 *)(then + 512 * i));
-      skip2 += used2;
-      skip3 += used3;
+      uint32_t r[4], a[8], b2 = 8; /* digits rotated by 8 bits have the next four in the top byte */
 #pragma unroll
-      for (int j = 0; j < 8; j++) a[j] = kv_times(a[j], factors[j & 1]);
+      for (int j = 0; j < 4; j++) {
+        const uint32_t four = __funnelshift_r(d, d, b2) & q[4 * i + j]; /* the mask is in the row's top byte */
+        r[j] = kv_row(table, prmt(four, bank, 0x5534u));
+        b2 += q[4 * i + j] >> 16; /* its mask adds multiples of 256: no change mod 32 */
+      }
+      skip2 += (b2 - 8) & 0xFF;
+      const uint32_t s[4] = {w.sign_mantissa[i].x, w.sign_mantissa[i].y, w.sign_mantissa[i].z, w.sign_mantissa[i].w};
+      w.sign_mantissa[i] = __ldcs((const uint4 *)(then + 512 * i));
+#pragma unroll
+      for (int j = 0; j < 4; j++) {
+        const uint32_t e3 = prmt(kExponents3Low, kExponents3High, (uint32_t)(codes3 >> (skip3 & 63)));
+        skip3 += r[j] >> 15 & 0x1FE; /* 4 bits a digit 3 */
+        const uint32_t exponents = prmt(prmt(e3, kExponents2, r[j]), kExponents1, q[4 * i + j]);
+        const uint32_t low = pick(s[j], exponents, 0x7F7F7F7Fu), high = pick(exponents, s[j], 0x7F7F7F7Fu);
+        a[2 * j] = kv_times(prmt(low, high, 0x5140), factors[0]);
+        a[2 * j + 1] = kv_times(prmt(low, high, 0x7362), factors[1]);
+      }
+      if (!few) codes3_at += skip3, skip3 = 0;
       if (first_exception != exception) kv_patch_part(o, first_exception, exception, first_part + i, a);
       use.part(i, a, false);
     }
@@ -413,9 +406,10 @@ template <int P> struct KvSums {
   const uint32_t (&b)[2 * P][2];
   const float (&factor)[2]; /* of what there is */
   float *out;               /* of the lane */
+  int step;                 /* from strip to strip */
   float o[4];
   __device__ __forceinline__ void begin(int strip) {
-    out += strip ? 128 : 0;
+    out += strip ? step : 0;
 #pragma unroll
     for (int i = 0; i < 4; i++) o[i] = out[i] * factor[i & 1];
   }
@@ -434,60 +428,66 @@ template <int P> struct KvSums {
   }
 };
 
-#ifndef GLYD_KV_BLOCKS /* a multiprocessor's */
-#define GLYD_KV_BLOCKS(D) ((D) <= 128 ? 4 : 3)
-#endif
+/* Where a lane's output of a strip is, in floats. */
+template <int D, int W> __device__ __forceinline__ int kv_out_at(int warp, int lane) {
+  return kv_out_in_table<D, W>() ? (warp * (D / 16) * 4 + lane / 8) * 64 + 32 + lane % 8 * 4 : warp * (D / 16) * 128 + lane * 4;
+}
 
-template <int D, int P>
-__global__ void __launch_bounds__(kKvThreads, GLYD_KV_BLOCKS(D)) kv_attention_kernel(const KvAttentionArgs p) {
+template <int D, int P, int W> __global__ void __launch_bounds__(W * 32, 1) kv_attention_kernel(const KvAttentionArgs p) {
 #ifdef GLYD_EMULATION
   uint8_t *shared = emulated_shared();
 #else
-  extern __shared__ __align__(128) uint8_t shared[];
+  extern __shared__ __align__(256) uint8_t shared[];
 #endif
-  constexpr int kSlices = kKvParts / P;
+  constexpr int kSlices = kKvParts / P, kStep = kv_out_in_table<D, W>() ? 256 : 128;
   const int groups_of_heads = (p.heads / p.key_heads + kKvHeads - 1) / kKvHeads;
-  const int split = blockIdx.x, key_head = blockIdx.y / groups_of_heads, group = blockIdx.y % groups_of_heads;
-  const int sequence = blockIdx.z, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int shared_heads = p.heads / p.key_heads; /* query heads of a key head */
-  const int64_t head = (int64_t)sequence * p.key_heads + key_head;
+
+  uint8_t *table = shared;
+  uint32_t *query = (uint32_t *)(table + kKvTable);            /* [strips][32][2]: operand B */
+  float *merge = (float *)(query + D / 16 * 32 * 2);           /* [warps][heads][maximum, sum] */
+  uint8_t *all_escapes = (uint8_t *)(merge + W * kKvHeads * 2); /* [warps][kv_escapes_held, kEscapeRoom] */
+  uint8_t *escapes = all_escapes + warp * (kv_escapes_held(D) + (int)kEscapeRoom);
+  float *all_out = (float *)(kv_out_in_table<D, W>() ? table : all_escapes + W * (kv_escapes_held(D) + (int)kEscapeRoom));
+  float *out = all_out + kv_out_at<D, W>(warp, lane);
+  kv_fill_table(table);
+
+  const int64_t n_tasks = (int64_t)p.sequences * p.key_heads * groups_of_heads * p.splits;
+#pragma unroll 1
+  for (int64_t task = blockIdx.x; task < n_tasks; task += gridDim.x) {
+  const int split = (int)(task % p.splits), group = (int)(task / p.splits % groups_of_heads);
+  const int64_t head = task / p.splits / groups_of_heads; /* of all key heads of all sequences */
+  const int sequence = (int)(head / p.key_heads), key_head = (int)(head % p.key_heads);
   const int first_head = key_head * shared_heads + group * kKvHeads;
   const int n_heads = min(kKvHeads, shared_heads - group * kKvHeads);
-
-  TieredTables &tables = *(TieredTables *)shared;
-  uint32_t *query = (uint32_t *)(shared + sizeof(TieredTables));     /* [strips][32][2]: operand B */
-  float *merge = (float *)(query + D / 16 * 32 * 2);                 /* [warps][heads][maximum, sum] */
-  uint8_t *warps = (uint8_t *)(merge + kKvWarps * kKvHeads * 2);     /* [warps][kv_warp_shared] */
-  float *out = (float *)(warps + warp * kv_warp_shared<D>()) + lane * 4; /* [strips][32][4] */
-  uint8_t *escapes = warps + warp * kv_warp_shared<D>() + D / 16 * 32 * 16;
-  static_assert(kv_attention_shared<D>() <= 227 * 1024 / GLYD_KV_BLOCKS(D) - 1024, "shared memory");
-  fill_tables(&tables);
-  for (int i = threadIdx.x; i < D / 16 * 64; i += kKvThreads) {
+  __syncthreads(); /* nobody reads what the task before left */
+  for (int i = threadIdx.x; i < D / 16 * 64; i += W * 32) {
     const int k = i / 64, l = i % 64 / 2, second = i % 2;
     const uint16_t *from = p.q + ((int64_t)sequence * p.heads + first_head + l / 4) * D + l % 4 * 2 + 16 * k + 8 * second;
     query[i] = l / 4 < n_heads ? *(const uint32_t *)from : 0;
   }
 #pragma unroll
-  for (int c = 0; c < D / 16; c++) *(uint4 *)(out + c * 128) = make_uint4(0, 0, 0, 0);
+  for (int c = 0; c < D / 16; c++) *(uint4 *)(out + c * kStep) = make_uint4(0, 0, 0, 0);
   __syncthreads();
 
-  const KvConstants constants = kv_constants();
   KvSlice<P> w;
   bool ready = false; /* w is loaded */
   float most[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};
   const int start = p.starts ? p.starts[sequence] : 0;
   const int units = (p.pages + (p.tail ? 1 : 0)) * kSlices, each = (units + p.splits - 1) / p.splits;
   const int end = min(units, (split + 1) * each);
-  for (int unit = split * each + warp; unit < end; unit += kKvWarps) {
+#pragma unroll 1
+  for (int unit = split * each + warp; unit < end; unit += W) {
     const int page = unit / kSlices, part = unit % kSlices * P;
     const int seen = start - page * kKvTokens; /* first token of the page that is seen */
     const int n = page < p.pages ? kKvTokens : p.tail;
     if (seen >= min(n, 32 * (part + P)) || 32 * part >= n) continue; /* all of the warp */
     const KvSource keys = kv_source<D>(p, head, page, 0), values = kv_source<D>(p, head, page, 1);
     const bool any = page < p.pages;
-    const int then = (unit + kKvWarps) / kSlices; /* the page after this one */
+    const int then = (unit + W) / kSlices; /* the page after this one */
     const uint8_t *next = any ? keys.page : nullptr;
-    if (unit + kKvWarps < end && then < p.pages) next = (const uint8_t *)p.k_pages[head * p.pages + then];
+    if (unit + W < end && then < p.pages) next = (const uint8_t *)p.k_pages[head * p.pages + then];
     if (any) {
       kv_ask<D>(values.page);
       if (!ready) kv_load_first<D, P>(w, keys.page, part);
@@ -502,7 +502,7 @@ __global__ void __launch_bounds__(kKvThreads, GLYD_KV_BLOCKS(D)) kv_attention_ke
     {
       KvScores<P> scores = {s, query + lane * 2, 0, 0};
       if (kv_is_packed(keys))
-        kv_each_packed<D, P>(w, escapes, keys.page, values.page, tables, constants, part, scores);
+        kv_each_packed<D, P>(w, escapes, keys.page, values.page, table, part, scores);
       else
         kv_each_plain<D, P>(keys.rows, n, part, scores);
       if (any && !kv_is_packed(keys)) kv_load_first<D, P>(w, values.page, part);
@@ -547,9 +547,9 @@ __global__ void __launch_bounds__(kKvThreads, GLYD_KV_BLOCKS(D)) kv_attention_ke
       for (int half = 0; half < 2; half++)
         b[i][half] = movmatrix(kv_bf16(s[i][2 * half]) | kv_bf16(s[i][2 * half + 1]) << 16);
 
-    KvSums<P> sums = {b, factor, out, {0, 0, 0, 0}};
+    KvSums<P> sums = {b, factor, out, kStep, {0, 0, 0, 0}};
     if (kv_is_packed(values))
-      kv_each_packed<D, P>(w, escapes, values.page, next, tables, constants, part, sums);
+      kv_each_packed<D, P>(w, escapes, values.page, next, table, part, sums);
     else
       kv_each_plain<D, P>(values.rows, n, part, sums);
     if (any && !kv_is_packed(values)) kv_load_first<D, P>(w, next, part);
@@ -564,16 +564,16 @@ __global__ void __launch_bounds__(kKvThreads, GLYD_KV_BLOCKS(D)) kv_attention_ke
   }
   __syncthreads();
   /* warps together, head by head in the order of warps */
-  for (int i = threadIdx.x; i < n_heads * D; i += kKvThreads) {
+  for (int i = threadIdx.x; i < n_heads * D; i += W * 32) {
     const int h = i / D, c = i % D;
     const float *of = merge + h * 2;
-    constexpr int stride = kKvHeads * 2, wide = kv_warp_shared<D>() / 4;
-    const float *from = (const float *)warps + c / 16 * 128 + (c % 8 * 4 + h / 2) * 4 + c / 8 % 2 * 2 + h % 2;
+    constexpr int stride = kKvHeads * 2, wide = D / 16 * kStep;
+    const float *from = all_out + kv_out_at<D, W>(0, c % 8 * 4 + h / 2) + c / 16 * kStep + c / 8 % 2 * 2 + h % 2;
     float all;
-    const float total = kv_merge_weights(of, kKvWarps, stride, all);
+    const float total = kv_merge_weights(of, W, stride, all);
     float value = 0;
     if (all != -INFINITY)
-      for (int w = 0; w < kKvWarps; w++) value += kv_exp2(of[w * stride] - all) * from[w * wide];
+      for (int v = 0; v < W; v++) value += kv_exp2(of[v * stride] - all) * from[v * wide];
     if (p.splits == 1) {
       p.out[((int64_t)sequence * p.heads + first_head + h) * D + c] = (uint16_t)kv_bf16(total > 0 ? value / total : 0.0f);
     } else {
@@ -581,6 +581,7 @@ __global__ void __launch_bounds__(kKvThreads, GLYD_KV_BLOCKS(D)) kv_attention_ke
       if (c == 0) to[0] = all, to[1] = total;
       to[2 + c] = value;
     }
+  }
   }
 }
 
