@@ -206,22 +206,82 @@ struct KvEscapes {
   }
 };
 
-constexpr uint32_t kKvDigits = 32, kKvCodes3 = 16; /* of a thread's strip that windows in registers hold */
+/* 32 bits of 64 from a bit on, which may be 64 and more: 0 then; and what is left after a shift to the left. */
+__device__ __forceinline__ uint32_t kv_shift_right(uint64_t x, uint32_t by) {
+#ifdef GLYD_EMULATION
+  return by < 64 ? (uint32_t)(x >> by) : 0;
+#else
+  uint64_t r;
+  asm("shr.b64 %0, %1, %2;" : "=l"(r) : "l"(x), "r"(by));
+  return (uint32_t)r;
+#endif
+}
+__device__ __forceinline__ uint64_t kv_shift_left(uint64_t x, uint32_t by) {
+#ifdef GLYD_EMULATION
+  return by < 64 ? x << by : 0;
+#else
+  uint64_t r;
+  asm("shl.b64 %0, %1, %2;" : "=l"(r) : "l"(x), "r"(by));
+  return r;
+#endif
+}
+/* How many of 32 codes of 2 bits are 3. */
+__device__ __forceinline__ uint32_t kv_threes(uint32_t x, uint32_t y) {
+  return __popc(codes_3_at(y) * 2 + codes_3_at(x));
+}
+__device__ __forceinline__ uint32_t kv_pick(uint32_t a, uint32_t b, uint32_t mask) { /* (a & mask) | (b & ~mask) */
+#ifdef GLYD_EMULATION
+  return pick(a, b, mask);
+#else
+  uint32_t r;
+  asm("lop3.b32 %0, %1, %2, %3, 0xE4;" : "=r"(r) : "r"(a), "r"(b), "r"(mask));
+  return r;
+#endif
+}
+
+/* Rows of the table for digits, from a window of them; gives the bits that they take. */
+__device__ __forceinline__ uint32_t kv_rows_2(uint32_t (&r)[4], const uint8_t *table, uint32_t bank, uint32_t d,
+                                              const uint32_t *q) {
+  uint32_t b2 = 8; /* digits rotated by 8 bits have the next four in the top byte */
+#pragma unroll
+  for (int j = 0; j < 4; j++) {
+    const uint32_t four = __funnelshift_r(d, d, b2) & q[j]; /* the mask is in the row's top byte */
+    r[j] = kv_row(table, prmt(four, bank, 0x5534u));
+    b2 += q[j] >> 16; /* its mask adds multiples of 256: no change mod 32 */
+  }
+  return b2 - 8;
+}
+/* Four values of two channels from their rows and the next tier 3 codes. */
+__device__ __forceinline__ void kv_join(uint32_t *a, uint32_t q, uint32_t r, uint32_t codes3, uint32_t s,
+                                        const uint32_t (&factors)[2]) {
+  const uint32_t e3 = prmt(kExponents3Low, kExponents3High, codes3);
+  const uint32_t exponents = prmt(prmt(e3, kExponents2, r), kExponents1, q);
+  const uint32_t low = kv_pick(s, exponents, 0x7F7F7F7Fu), high = kv_pick(exponents, s, 0x7F7F7F7Fu);
+  a[0] = kv_times(prmt(low, high, 0x5140), factors[0]);
+  a[1] = kv_times(prmt(low, high, 0x7362), factors[1]);
+}
+
+constexpr uint32_t kKvDigits = 32, kKvCodes3 = 8; /* of a thread's strip that windows in registers hold */
 
 /* Go through P parts, from `first_part` on, of a packed page strip by strip: `use` gets 32 tokens of 16 channels as two
  * operands A of channels times tokens. `w` has strip 0 of the page, and at the end that of `next`, which may be any page
  * (a plain one is longer). */
 template <int D, int P, class Use>
 __device__ __forceinline__ void kv_each_packed(KvSlice<P> &w, uint8_t *shared_escapes, const uint8_t *page,
-                                               const uint8_t *next, const uint8_t *table, int first_part, Use &use) {
+                                               const uint8_t *next, const uint8_t *table, uint32_t bank, int first_part,
+                                               Use &use) {
   const KvOpened o = kv_open<D>(shared_escapes, page);
-  const uint32_t bank = threadIdx.x % 32 * 4;
   uint32_t exception = 0, place = o.n_exceptions ? kv_exception(o, 0) & 0xFFFF : ~0u;
   uint32_t first = 0, room = 0, last_bit = 0; /* of the group's escapes: where, bytes, and where a window starts at most */
+  /* of what comes after a strip */
+  const uint8_t *then = page + GLYD_KV_STRIPS_AT(D) + GLYD_KV_STRIP + first_part * 512 + bank * 4;
+  const uint8_t *bases = page + GLYD_KV_BASES_AT + 16 + bank / 16;
 #pragma unroll 1
   for (int strip = 0; strip < D / 16; strip++) {
-    const bool is_last = strip + 1 == D / 16;
-    const uint8_t *then = kv_strip<D>(is_last ? next : page, is_last ? 0 : strip + 1, first_part);
+    if (strip == D / 16 - 1) {
+      then = next + GLYD_KV_STRIPS_AT(D) + first_part * 512 + bank * 4;
+      bases = next + GLYD_KV_BASES_AT + bank / 16;
+    }
     const uint32_t codes[4] = {w.codes.x, w.codes.y, w.codes.z, w.codes.w};
     uint32_t q[4 * P]; /* rows of tier 1, all look-ups at once */
 #pragma unroll
@@ -236,7 +296,8 @@ __device__ __forceinline__ void kv_each_packed(KvSlice<P> &w, uint8_t *shared_es
     }
     const uint32_t factors[2] = {w.bases[0] * 0x800080u, w.bases[1] * 0x800080u}; /* twice a bf16; base 0: 0 */
     kv_load_codes<P>(w, then, first_part);
-    kv_load_bases<P>(w, is_last ? next : page, is_last ? 0 : strip + 1);
+    w.bases[0] = __ldg(bases), w.bases[1] = __ldg(bases + 8);
+    bases += 16;
     if (strip % 4 == 0) {
       const uint32_t all = o.held ? kv_escapes_held(D) / 16 * 16 : kv_escapes_nbytes(D) / 16 * 16;
       first = strip ? kv_escapes_end(page, strip / 4 - 1) : 0;
@@ -250,82 +311,78 @@ __device__ __forceinline__ void kv_each_packed(KvSlice<P> &w, uint8_t *shared_es
       exception++;
       place = exception < o.n_exceptions ? kv_exception(o, exception) & 0xFFFF : ~0u;
     }
-    /* how many digits and tier 3 codes, and where */
-    uint32_t n[4];
-#pragma unroll
-    for (int v = 0; v < 4; v++) n[v] = 2 * codes_3(codes[v]);
-    const uint32_t n2 = n[0] + n[1] + n[2] + n[3];
-    const uint32_t before2 = kv_before(n2), shift = strip % 2 * 16, at = strip % 4 / 2 * 4;
+    use.begin(strip);
+    /* how many digits and tier 3 codes, and where: in bits */
+    const uint32_t n2 = 2 * (kv_threes(codes[0], codes[1]) + kv_threes(codes[2], codes[3]));
+    const uint32_t before2 = kv_before(n2);
     uint32_t skip2 = 0, skip3 = 0; /* of parts before the slice */
-    uint32_t digits_at, codes3_at;
-    uint64_t digits = 0, codes3 = 0;
+    uint64_t digits = 0;
+    uint32_t codes3 = 0;
     bool few = o.held && !__any_sync(~0u, n2 > 2 * kKvDigits);
     if (few) {
       const SharedEscapes e = {shared_escapes + first, room};
-      digits_at = 2 * (e.word(at) >> shift & 0xFFFF) + before2;
-      digits = window64(e, min(digits_at, last_bit));
-      /* shifts by 32 and more give 0 with the clamping form */
-      const uint32_t mask0 = ~__funnelshift_lc(0, ~0u, n2), mask1 = n2 > 32 ? ~__funnelshift_lc(0, ~0u, n2 - 32) : 0;
-      const uint32_t three0 = codes_3_at((uint32_t)digits) & mask0, three1 = codes_3_at((uint32_t)(digits >> 32)) & mask1;
-      const uint32_t n3 = 4 * (__popc(three0) + __popc(three1));
-      codes3_at = 4 * (e.word(8 + at) >> shift & 0xFFFF) + kv_before(n3);
+      const uint16_t *starts = (const uint16_t *)e.at + strip % 4;
+      digits = window64(e, min(2 * starts[0] + before2, last_bit));
+      const uint64_t all = kv_shift_left(digits, 64 - n2);
+      const uint32_t n3 = 4 * kv_threes((uint32_t)all, (uint32_t)(all >> 32));
+      const uint32_t before3 = kv_before(n3);
       few = !__any_sync(~0u, n3 > 4 * kKvCodes3);
-      codes3 = window64(e, min(codes3_at, last_bit));
+      codes3 = window32(e, min(4 * starts[4] + before3, last_bit));
       if constexpr (P < kKvParts) {
 #pragma unroll
-        for (int v = 0; v < kKvParts - P; v++) skip2 += v < first_part ? n[v] : 0;
-        skip3 = 4 * (__popc(three0 & ~__funnelshift_lc(0, ~0u, skip2)) +
-                     __popc(three1 & (skip2 > 32 ? ~__funnelshift_lc(0, ~0u, skip2 - 32) : 0)));
+        for (int v = 0; v < kKvParts - P; v++) skip2 += v < first_part ? 2 * codes_3(codes[v]) : 0;
+        const uint64_t skipped = kv_shift_left(digits, 64 - skip2);
+        skip3 = 4 * kv_threes((uint32_t)skipped, (uint32_t)(skipped >> 32));
       }
-    } else {
+    }
+    if (few) {
+#pragma unroll
+      for (int i = 0; i < P; i++) {
+        uint32_t r[4], a[8];
+        skip2 += kv_rows_2(r, table, bank, kv_shift_right(digits, skip2 & 0xFF), q + 4 * i);
+        const uint32_t s[4] = {w.sign_mantissa[i].x, w.sign_mantissa[i].y, w.sign_mantissa[i].z, w.sign_mantissa[i].w};
+        w.sign_mantissa[i] = __ldcs((const uint4 *)(then + 512 * i));
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+          kv_join(a + 2 * j, q[4 * i + j], r[j], __funnelshift_r(codes3, codes3, skip3), s[j], factors);
+          skip3 += r[j] >> 15; /* 4 bits a digit 3; the mask adds multiples of 512 */
+        }
+        if (first_exception != exception) kv_patch_part(o, first_exception, exception, first_part + i, a);
+        use.part(i, a, false);
+      }
+    } else { /* one by one, from memory of any kind */
       const KvEscapes e = {(o.held ? shared_escapes : page + GLYD_KV_ESCAPES_AT(D)) + first, room};
-      digits_at = 2 * (e.word(at) >> shift & 0xFFFF) + before2;
-      uint32_t p = digits_at, n3 = 0;
+      const uint32_t shift = strip % 2 * 16, at = strip % 4 / 2 * 4;
+      uint32_t digits_at = 2 * (e.word(at) >> shift & 0xFFFF) + before2, p = digits_at, n3 = 0;
+      skip2 = skip3 = 0;
 #pragma unroll
       for (int v = 0; v < 4; v++) {
-        const uint32_t x = window32(e, min(p, last_bit));
-        const uint32_t threes = 4 * __popc(x & (x >> 1) & __funnelshift_rc(0x55555555u, 0, 32 - n[v]));
-        skip2 += v < first_part ? n[v] : 0;
+        const uint32_t x = window32(e, min(p, last_bit)), n = 2 * codes_3(codes[v]);
+        const uint32_t threes = 4 * __popc(codes_3_at(x) & ~__funnelshift_lc(0, ~0u, n));
+        skip2 += v < first_part ? n : 0;
         skip3 += v < first_part ? threes : 0;
         n3 += threes;
-        p += n[v];
+        p += n;
       }
-      codes3_at = 4 * (e.word(8 + at) >> shift & 0xFFFF) + kv_before(n3);
-    }
-    if (!few) codes3_at += skip3, skip3 = 0;
-    use.begin(strip);
+      digits_at += skip2;
+      uint32_t codes3_at = 4 * (e.word(8 + at) >> shift & 0xFFFF) + kv_before(n3) + skip3;
 #pragma unroll
-    for (int i = 0; i < P; i++) {
-      uint32_t d = (uint32_t)(digits >> skip2);
-      if (!few) {
-        const KvEscapes e = {(o.held ? shared_escapes : page + GLYD_KV_ESCAPES_AT(D)) + first, room};
-        d = window32(e, min(digits_at + skip2, last_bit));
-        codes3 = window64(e, min(codes3_at, last_bit));
-      }
-      uint32_t r[4], a[8], b2 = 8; /* digits rotated by 8 bits have the next four in the top byte */
+      for (int i = 0; i < P; i++) {
+        uint32_t r[4], a[8];
+        digits_at += kv_rows_2(r, table, bank, window32(e, min(digits_at, last_bit)), q + 4 * i) & 0xFF;
+        const uint32_t s[4] = {w.sign_mantissa[i].x, w.sign_mantissa[i].y, w.sign_mantissa[i].z, w.sign_mantissa[i].w};
+        w.sign_mantissa[i] = __ldcs((const uint4 *)(then + 512 * i));
 #pragma unroll
-      for (int j = 0; j < 4; j++) {
-        const uint32_t four = __funnelshift_r(d, d, b2) & q[4 * i + j]; /* the mask is in the row's top byte */
-        r[j] = kv_row(table, prmt(four, bank, 0x5534u));
-        b2 += q[4 * i + j] >> 16; /* its mask adds multiples of 256: no change mod 32 */
+        for (int j = 0; j < 4; j++) {
+          kv_join(a + 2 * j, q[4 * i + j], r[j], window32(e, min(codes3_at, last_bit)), s[j], factors);
+          codes3_at += r[j] >> 15 & 0x1FE;
+        }
+        if (first_exception != exception) kv_patch_part(o, first_exception, exception, first_part + i, a);
+        use.part(i, a, false);
       }
-      skip2 += (b2 - 8) & 0xFF;
-      const uint32_t s[4] = {w.sign_mantissa[i].x, w.sign_mantissa[i].y, w.sign_mantissa[i].z, w.sign_mantissa[i].w};
-      w.sign_mantissa[i] = __ldcs((const uint4 *)(then + 512 * i));
-#pragma unroll
-      for (int j = 0; j < 4; j++) {
-        const uint32_t e3 = prmt(kExponents3Low, kExponents3High, (uint32_t)(codes3 >> (skip3 & 63)));
-        skip3 += r[j] >> 15 & 0x1FE; /* 4 bits a digit 3 */
-        const uint32_t exponents = prmt(prmt(e3, kExponents2, r[j]), kExponents1, q[4 * i + j]);
-        const uint32_t low = pick(s[j], exponents, 0x7F7F7F7Fu), high = pick(exponents, s[j], 0x7F7F7F7Fu);
-        a[2 * j] = kv_times(prmt(low, high, 0x5140), factors[0]);
-        a[2 * j + 1] = kv_times(prmt(low, high, 0x7362), factors[1]);
-      }
-      if (!few) codes3_at += skip3, skip3 = 0;
-      if (first_exception != exception) kv_patch_part(o, first_exception, exception, first_part + i, a);
-      use.part(i, a, false);
     }
     use.end();
+    then += GLYD_KV_STRIP;
   }
 }
 
@@ -451,6 +508,7 @@ template <int D, int P, int W> __global__ void __launch_bounds__(W * 32, 1) kv_a
   uint8_t *escapes = all_escapes + warp * (kv_escapes_held(D) + (int)kEscapeRoom);
   float *all_out = (float *)(kv_out_in_table<D, W>() ? table : all_escapes + W * (kv_escapes_held(D) + (int)kEscapeRoom));
   float *out = all_out + kv_out_at<D, W>(warp, lane);
+  const uint32_t bank = lane * 4;
   kv_fill_table(table);
 
   const int64_t n_tasks = (int64_t)p.sequences * p.key_heads * groups_of_heads * p.splits;
@@ -502,7 +560,7 @@ template <int D, int P, int W> __global__ void __launch_bounds__(W * 32, 1) kv_a
     {
       KvScores<P> scores = {s, query + lane * 2, 0, 0};
       if (kv_is_packed(keys))
-        kv_each_packed<D, P>(w, escapes, keys.page, values.page, table, part, scores);
+        kv_each_packed<D, P>(w, escapes, keys.page, values.page, table, bank, part, scores);
       else
         kv_each_plain<D, P>(keys.rows, n, part, scores);
       if (any && !kv_is_packed(keys)) kv_load_first<D, P>(w, values.page, part);
@@ -549,7 +607,7 @@ template <int D, int P, int W> __global__ void __launch_bounds__(W * 32, 1) kv_a
 
     KvSums<P> sums = {b, factor, out, kStep, {0, 0, 0, 0}};
     if (kv_is_packed(values))
-      kv_each_packed<D, P>(w, escapes, values.page, next, table, part, sums);
+      kv_each_packed<D, P>(w, escapes, values.page, next, table, bank, part, sums);
     else
       kv_each_plain<D, P>(values.rows, n, part, sums);
     if (any && !kv_is_packed(values)) kv_load_first<D, P>(w, next, part);
