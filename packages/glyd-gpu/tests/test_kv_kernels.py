@@ -105,7 +105,7 @@ def test_unpack_gives_every_bit(emulated, channels, kind):
     assert torch.equal(bits(out), bits(x))
 
 
-def attend(emulated, q, pages, tails, starts, splits, order=1):
+def attend(emulated, q, pages, tails, starts, splits, parts, roomy=False, order=1):
     """Run the kernel: q [sequences, heads, channels], addresses [sequences, key heads, pages] of keys and values."""
     sequences, heads, channels = q.shape
     key_heads, n_pages = pages[0].shape[1:]
@@ -113,7 +113,7 @@ def attend(emulated, q, pages, tails, starts, splits, order=1):
     out = torch.full(q.shape, float("nan"), dtype=torch.bfloat16)
     groups = -(-heads // key_heads // 8)
     partial = torch.full((sequences * key_heads * groups * splits * 8 * (channels + 2),), float("nan"))
-    numbers = (ctypes.c_int * 6)(sequences, heads, key_heads, n_pages, tail, splits)
+    numbers = (ctypes.c_int * 8)(sequences, heads, key_heads, n_pages, tail, splits, parts, roomy)
     scale = ctypes.c_float(channels**-0.5 * 1.4426950408889634)
     done = emulated.emulated_kv_attention(
         at(out), at(partial), at(q), at(pages[0]), at(pages[1]), at(tails[0]), at(tails[1]),
@@ -135,22 +135,35 @@ def reference(q, keys, values, starts):
 
 
 @pytest.mark.parametrize(
-    ("channels", "heads", "key_heads", "pages", "tail", "starts", "splits"),
+    ("channels", "heads", "key_heads", "pages", "tail", "starts", "splits", "parts", "roomy"),
     [
-        (64, 3, 1, 2, 5, None, 1),
-        (64, 4, 2, 3, 0, [0, 140], 2),
-        (96, 16, 1, 1, 100, [17, 0], 1),
-        (128, 8, 2, 2, 127, [250, 60], 3),
-        (128, 20, 1, 0, 40, None, 1),
-        (256, 4, 1, 2, 1, [0, 200], 2),
+        (64, 3, 1, 2, 5, None, 1, 4, False),
+        (64, 4, 2, 3, 0, [0, 140], 2, 2, False),
+        (96, 16, 1, 1, 100, [17, 0], 1, 2, False),
+        (128, 8, 2, 2, 127, [250, 60], 3, 4, False),
+        (128, 20, 1, 0, 40, None, 1, 2, False),
+        (128, 4, 1, 9, 3, [70, 0], 1, 2, True),
+        (128, 2, 1, 4, 1, None, 2, 4, True),
+        (256, 4, 1, 2, 1, [0, 200], 2, 4, False),
     ],
 )
-def test_attention(emulated, channels, heads, key_heads, pages, tail, starts, splits):
+@pytest.mark.parametrize("kind", ["plain", "wide", "special"])
+def test_attention(emulated, kind, channels, heads, key_heads, pages, tail, starts, splits, parts, roomy):
     sequences = 2
     shape = (sequences, key_heads, pages * 128 + tail, channels)
     scale = torch.exp2(torch.randint(-2, 3, (1, 1, 1, channels)).float())
     keys, values_ = ((torch.randn(shape) * scale).to(torch.bfloat16) for _ in range(2))
     values_[:, :, min(3, shape[2] - 1)] *= 2.0**9  # an exception or two
+    if kind == "wide":  # more digits than windows in registers hold, more escapes than shared memory
+        keys, values_ = (
+            x * torch.exp2(torch.randint(-2, 3, shape).float()).to(torch.bfloat16) for x in (keys, values_)
+        )
+    elif kind == "special":  # many exceptions, zeros, and every second page of values plain
+        for x in (keys, values_):
+            places = torch.randint(0, x.numel(), (x.numel() // 100,))
+            x.view(-1)[places] *= torch.exp2(torch.randint(-60, -10, places.shape).float()).to(torch.bfloat16)
+            x[..., 3], x[..., ::2, 5], x[..., 7] = 0.0, -0.0, 1e-40
+        values_[0] *= torch.exp2(torch.randint(-40, 1, shape[1:]).float()).to(torch.bfloat16)
     q = (torch.randn((sequences, heads, channels)) / scale.view(1, 1, channels)).to(torch.bfloat16)
     first = None if starts is None else torch.tensor(starts, dtype=torch.int32)
     rooms, tables, plain_rooms, plain_tables, tails = [], [], [], [], []
@@ -170,12 +183,13 @@ def test_attention(emulated, channels, heads, key_heads, pages, tail, starts, sp
         starts_at = plain.data_ptr() + nbytes * torch.arange(whole.shape[0])
         plain_tables.append(starts_at.view(sequences, key_heads, pages))
         tails.append(x[:, :, pages * 128 :].contiguous())
-    out = attend(emulated, q, tables, tails, first, splits)
+    out = attend(emulated, q, tables, tails, first, splits, parts, roomy)
     expected = reference(q, keys, values_, first)
     error = (out.double() - expected).abs().amax((0, 1)) / expected.abs().amax()
     assert error.max() < 0.02
     # bit for bit what the same kernel gives on plain pages, and whatever the order of threads
-    assert torch.equal(bits(out), bits(attend(emulated, q, plain_tables, tails, first, splits, order=77)))
+    same = attend(emulated, q, plain_tables, tails, first, splits, parts, roomy, order=77)
+    assert torch.equal(bits(out), bits(same))
 
 
 def test_what_is_not_compiled(emulated):

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 
 import torch
 
@@ -15,7 +16,9 @@ from glyd_gpu._library import call, load
 from glyd_gpu._ops import library
 
 CHANNELS = (64, 96, 128, 256)  # that kernels are compiled for
-BLOCKS_A_SM = 2  # of attention, that run at a time
+ROOMY = 227 << 10  # bytes of shared memory a block with which more warps run
+WARPS = {True: {True: 16, False: 8}, False: {True: 12, False: 4}}  # of a block, up to 128 channels, and roomy
+MOST_SPLITS = 256
 
 
 class _on:  # noqa: N801  used like a function
@@ -85,10 +88,38 @@ def kv_unpack_to(pages: torch.Tensor, places: torch.Tensor, out: torch.Tensor, r
     out.index_copy_(0, each.view(-1), decoded.view(-1, out.shape[1]))
 
 
-def n_splits(device: torch.device, blocks: int, units: int) -> int:
-    """Return into how many ranges pages are divided, so that all of a device has work."""
-    wanted = BLOCKS_A_SM * int(torch.cuda.get_device_properties(device).multi_processor_count)
-    return max(1, min(units, -(-wanted // blocks)))
+def division(device: torch.device, pairs: int, pages: int, channels: int) -> tuple[int, int]:
+    """Return into how many ranges pages are divided, and how many 32 tokens of a page a warp takes at a time.
+
+    Parameters
+    ----------
+    device
+        Of CUDA.
+    pairs
+        Sequences times key heads, times groups of eight query heads.
+    pages
+        Of a sequence, the newest tokens included.
+    channels
+        Of a head.
+    """
+    properties = torch.cuda.get_device_properties(device)
+    roomy = properties.shared_memory_per_block_optin >= ROOMY
+    return _division(int(properties.multi_processor_count), WARPS[channels <= 128][roomy], pairs, pages)
+
+
+@functools.lru_cache(4096)
+def _division(blocks: int, warps: int, pairs: int, pages: int) -> tuple[int, int]:
+    """Return the cheapest division; costs are about the time of a page by a warp among others."""
+    best = (float("inf"), 1, 4)
+    for parts, full, alone in ((4, 1.0, 0.5), (2, 0.6, 0.3)):
+        units = pages * (4 // parts)
+        for splits in range(1, min(pages, MOST_SPLITS) + 1):
+            rounds = -(-pairs * splits // blocks)
+            passes, rest = divmod(-(-units // splits), warps)
+            cost = passes * full + (max(alone, full * rest / warps) if rest else 0)
+            cost = rounds * (cost + 0.1) + (0.2 + 0.005 * splits if splits > 1 else 0)
+            best = min(best, (cost, splits, parts))
+    return best[1], best[2]
 
 
 def attention(
@@ -98,6 +129,7 @@ def attention(
     starts: torch.Tensor | None,
     scale: float,
     splits: int | None = None,
+    parts: int | None = None,
 ) -> torch.Tensor:
     """Attend with one token a sequence, straight on pages.
 
@@ -114,16 +146,18 @@ def attention(
     scale
         Of scores.
     splits
-        Ranges that pages are divided into; None: as many as the device has room for.
+        Ranges that pages are divided into; None: what suits the device.
+    parts
+        How many 32 tokens of a page a warp takes at a time, 2 or 4; None: what suits the device.
     """
     sequences, heads, channels = q.shape
     check_channels(channels)
     key_heads, n_pages = pages[0].shape[1:]
     tail = [t.contiguous() for t in tails]
     groups = -(-(heads // key_heads) // 8)
-    if splits is None:
-        splits = n_splits(q.device, sequences * key_heads * groups, n_pages + 1)
-    shape = (ctypes.c_int32 * 7)(sequences, heads, key_heads, n_pages, tail[0].shape[2], splits, channels)
+    suited = division(q.device, sequences * key_heads * groups, n_pages + bool(tail[0].shape[2]), channels)
+    splits, parts = splits or suited[0], parts or suited[1]
+    shape = (ctypes.c_int32 * 8)(sequences, heads, key_heads, n_pages, tail[0].shape[2], splits, channels, parts)
     nbytes = load().glyd_gpu_kv_attention_workspace(shape)
     if nbytes < 0:
         raise CudaError(f"glyd_gpu_kv_attention_workspace: status {-nbytes}", found=nbytes)

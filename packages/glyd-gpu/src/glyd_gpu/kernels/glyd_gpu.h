@@ -16,7 +16,7 @@
 
 #include <stdint.h>
 
-#define GLYD_GPU_ABI_VERSION 3
+#define GLYD_GPU_ABI_VERSION 4
 
 #define GLYD_GPU_API extern "C" __attribute__((visibility("default")))
 
@@ -103,7 +103,8 @@ GLYD_GPU_API int glyd_gpu_kv_pack(void *out, const void *places, void *sizes, co
 GLYD_GPU_API int glyd_gpu_kv_unpack(void *out, const void *pages, uint64_t n_pages, int channels, void *stream);
 
 /* Attention of one new token a sequence: out [sequences, heads, channels] of q, both bf16. shape: sequences, heads, key
- * heads, pages, tokens of the tail, splits, channels. k_pages, v_pages: addresses u64 [sequences, key heads, pages], of
+ * heads, pages, tokens of the tail, ranges of pages a sequence, channels, how many 32 tokens of a page a warp takes (2 or
+ * 4): the last three and the device decide the order of sums. k_pages, v_pages: addresses u64 [sequences, key heads, pages], of
  * packed or plain pages; k_tail, v_tail: bf16 [sequences, key heads, tail, channels] at multiples of 16; starts: i32
  * [sequences], the first token that is seen, or NULL. workspace: as many bytes as the function before says. */
 GLYD_GPU_API int64_t glyd_gpu_kv_attention_workspace(const int32_t *shape);

@@ -17,9 +17,6 @@ int64_t glyd_gpu_kv_attention_workspace(const int32_t *shape) {
   return splits == 1 ? 0 : sequences * key_heads * groups_of(heads, key_heads) * splits * kKvHeads * (channels + 2) * 4;
 }
 
-#ifndef GLYD_KV_P
-#define GLYD_KV_P 4
-#endif
 template <int D, int P, int W> static int launch_warps(const KvAttentionArgs &p, int multiprocessors, cudaStream_t stream) {
   const int64_t tasks = (int64_t)p.sequences * p.key_heads * groups_of(p.heads, p.key_heads) * p.splits;
   const dim3 grid((unsigned)(tasks < multiprocessors ? tasks : multiprocessors));
@@ -56,11 +53,12 @@ int glyd_gpu_kv_attention(void *out, const void *q, const void *k_pages, const v
   p.starts = (const int32_t *)starts;
   p.sequences = shape[0], p.heads = shape[1], p.key_heads = shape[2], p.pages = shape[3], p.tail = shape[4];
   p.splits = shape[5];
+  if (shape[7] != 2 && shape[7] != 4) return -GLYD_E_PARAMETER;
   p.scale = scale * 1.4426950408889634f;
   if (p.pages < 0 || p.tail < 0 || p.tail > kKvTokens || p.sequences > 65535 ||
       p.key_heads * groups_of(p.heads, p.key_heads) > 65535 || (int64_t)p.sequences * p.heads > 0x7FFFFFFF ||
       (uintptr_t)k_tail % 16 != 0 || (uintptr_t)v_tail % 16 != 0 || (uintptr_t)q % 4 != 0)
     return -GLYD_E_PARAMETER;
   if (p.sequences == 0) return 0;
-  GLYD_GPU_KV_CHANNELS(shape[6], launch_attention, p, GLYD_KV_P, (cudaStream_t)stream);
+  GLYD_GPU_KV_CHANNELS(shape[6], launch_attention, p, shape[7], (cudaStream_t)stream);
 }

@@ -71,7 +71,9 @@ __device__ __forceinline__ float kv_exp2(float x) { /* exp2(-inf) is 0 */
 
 /* Warps of a block where it has 227 KiB of shared memory, and where it has 99. One block runs on a multiprocessor: its
  * warps share a table with a copy for every bank. */
-template <int D> __host__ __device__ constexpr int kv_warps(bool roomy) { return D <= 128 ? (roomy ? 16 : 8) : (roomy ? 12 : 4); }
+template <int D> __host__ __device__ constexpr int kv_warps(bool roomy) {
+  return D <= 128 ? (roomy ? 16 : 8) : (roomy ? 12 : 4);
+}
 
 /* The table: a row of 256 bytes for every byte of four 2-bit codes, of which the first 128 are copies of a word, one a
  * bank. It has a PRMT selector (code c < 3: byte 4 + c of the second word; the n-th code 3: byte n of the first), 2 n in
@@ -96,7 +98,7 @@ __device__ __forceinline__ uint32_t kv_row(const uint8_t *table, uint32_t at) { 
 /* Shared memory of a block: the table; the query as operands B of all strips; maxima and sums of warps; of each warp
  * escapes of a page, and the output of its tokens as [strips][32 lanes] of what an mma leaves (channels g, g and g + 8,
  * g + 8 of 16, heads 2 q and 2 q + 1), which goes into the other half of the table's rows where it fits. */
-__host__ __device__ constexpr int kv_escapes_held(int channels) { return 16 * channels + 64; } /* half more than usual */
+__host__ __device__ constexpr int kv_escapes_held(int channels) { return 20 * channels + 64; } /* 11.3 bits a value in all */
 template <int D, int W> __host__ __device__ constexpr bool kv_out_in_table() { return W * (D / 16) <= 64; }
 template <int D, int W> __host__ __device__ constexpr int kv_attention_shared() {
   return kKvTable + D / 16 * 256 + W * kKvHeads * 8 + W * (kv_escapes_held(D) + (int)kEscapeRoom) +
@@ -487,7 +489,8 @@ template <int P> struct KvSums {
 
 /* Where a lane's output of a strip is, in floats. */
 template <int D, int W> __device__ __forceinline__ int kv_out_at(int warp, int lane) {
-  return kv_out_in_table<D, W>() ? (warp * (D / 16) * 4 + lane / 8) * 64 + 32 + lane % 8 * 4 : warp * (D / 16) * 128 + lane * 4;
+  return kv_out_in_table<D, W>() ? (warp * (D / 16) * 4 + lane / 8) * 64 + 32 + lane % 8 * 4
+                                 : warp * (D / 16) * 128 + lane * 4;
 }
 
 template <int D, int P, int W> __global__ void __launch_bounds__(W * 32, 1) kv_attention_kernel(const KvAttentionArgs p) {
@@ -514,132 +517,132 @@ template <int D, int P, int W> __global__ void __launch_bounds__(W * 32, 1) kv_a
   const int64_t n_tasks = (int64_t)p.sequences * p.key_heads * groups_of_heads * p.splits;
 #pragma unroll 1
   for (int64_t task = blockIdx.x; task < n_tasks; task += gridDim.x) {
-  const int split = (int)(task % p.splits), group = (int)(task / p.splits % groups_of_heads);
-  const int64_t head = task / p.splits / groups_of_heads; /* of all key heads of all sequences */
-  const int sequence = (int)(head / p.key_heads), key_head = (int)(head % p.key_heads);
-  const int first_head = key_head * shared_heads + group * kKvHeads;
-  const int n_heads = min(kKvHeads, shared_heads - group * kKvHeads);
-  __syncthreads(); /* nobody reads what the task before left */
-  for (int i = threadIdx.x; i < D / 16 * 64; i += W * 32) {
-    const int k = i / 64, l = i % 64 / 2, second = i % 2;
-    const uint16_t *from = p.q + ((int64_t)sequence * p.heads + first_head + l / 4) * D + l % 4 * 2 + 16 * k + 8 * second;
-    query[i] = l / 4 < n_heads ? *(const uint32_t *)from : 0;
-  }
+    const int split = (int)(task % p.splits), group = (int)(task / p.splits % groups_of_heads);
+    const int64_t head = task / p.splits / groups_of_heads; /* of all key heads of all sequences */
+    const int sequence = (int)(head / p.key_heads), key_head = (int)(head % p.key_heads);
+    const int first_head = key_head * shared_heads + group * kKvHeads;
+    const int n_heads = min(kKvHeads, shared_heads - group * kKvHeads);
+    __syncthreads(); /* nobody reads what the task before left */
+    for (int i = threadIdx.x; i < D / 16 * 64; i += W * 32) {
+      const int k = i / 64, l = i % 64 / 2, second = i % 2;
+      const uint16_t *from = p.q + ((int64_t)sequence * p.heads + first_head + l / 4) * D + l % 4 * 2 + 16 * k + 8 * second;
+      query[i] = l / 4 < n_heads ? *(const uint32_t *)from : 0;
+    }
 #pragma unroll
-  for (int c = 0; c < D / 16; c++) *(uint4 *)(out + c * kStep) = make_uint4(0, 0, 0, 0);
-  __syncthreads();
+    for (int c = 0; c < D / 16; c++) *(uint4 *)(out + c * kStep) = make_uint4(0, 0, 0, 0);
+    __syncthreads();
 
-  KvSlice<P> w;
-  bool ready = false; /* w is loaded */
-  float most[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};
-  const int start = p.starts ? p.starts[sequence] : 0;
-  const int units = (p.pages + (p.tail ? 1 : 0)) * kSlices, each = (units + p.splits - 1) / p.splits;
-  const int end = min(units, (split + 1) * each);
+    KvSlice<P> w;
+    bool ready = false; /* w is loaded */
+    float most[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};
+    const int start = p.starts ? p.starts[sequence] : 0;
+    const int units = (p.pages + (p.tail ? 1 : 0)) * kSlices, each = (units + p.splits - 1) / p.splits;
+    const int end = min(units, (split + 1) * each);
 #pragma unroll 1
-  for (int unit = split * each + warp; unit < end; unit += W) {
-    const int page = unit / kSlices, part = unit % kSlices * P;
-    const int seen = start - page * kKvTokens; /* first token of the page that is seen */
-    const int n = page < p.pages ? kKvTokens : p.tail;
-    if (seen >= min(n, 32 * (part + P)) || 32 * part >= n) continue; /* all of the warp */
-    const KvSource keys = kv_source<D>(p, head, page, 0), values = kv_source<D>(p, head, page, 1);
-    const bool any = page < p.pages;
-    const int then = (unit + W) / kSlices; /* the page after this one */
-    const uint8_t *next = any ? keys.page : nullptr;
-    if (unit + W < end && then < p.pages) next = (const uint8_t *)p.k_pages[head * p.pages + then];
-    if (any) {
-      kv_ask<D>(values.page);
-      if (!ready) kv_load_first<D, P>(w, keys.page, part);
-      ready = true;
-    }
+    for (int unit = split * each + warp; unit < end; unit += W) {
+      const int page = unit / kSlices, part = unit % kSlices * P;
+      const int seen = start - page * kKvTokens; /* first token of the page that is seen */
+      const int n = page < p.pages ? kKvTokens : p.tail;
+      if (seen >= min(n, 32 * (part + P)) || 32 * part >= n) continue; /* all of the warp */
+      const KvSource keys = kv_source<D>(p, head, page, 0), values = kv_source<D>(p, head, page, 1);
+      const bool any = page < p.pages;
+      const int then = (unit + W) / kSlices; /* the page after this one */
+      const uint8_t *next = any ? keys.page : nullptr;
+      if (unit + W < end && then < p.pages) next = (const uint8_t *)p.k_pages[head * p.pages + then];
+      if (any) {
+        kv_ask<D>(values.page);
+        if (!ready) kv_load_first<D, P>(w, keys.page, part);
+        ready = true;
+      }
 
-    float s[2 * P][4];
+      float s[2 * P][4];
 #pragma unroll
-    for (int i = 0; i < 2 * P; i++)
+      for (int i = 0; i < 2 * P; i++)
 #pragma unroll
-      for (int j = 0; j < 4; j++) s[i][j] = 0;
-    {
-      KvScores<P> scores = {s, query + lane * 2, 0, 0};
-      if (kv_is_packed(keys))
-        kv_each_packed<D, P>(w, escapes, keys.page, values.page, table, bank, part, scores);
+        for (int j = 0; j < 4; j++) s[i][j] = 0;
+      {
+        KvScores<P> scores = {s, query + lane * 2, 0, 0};
+        if (kv_is_packed(keys))
+          kv_each_packed<D, P>(w, escapes, keys.page, values.page, table, bank, part, scores);
+        else
+          kv_each_plain<D, P>(keys.rows, n, part, scores);
+        if (any && !kv_is_packed(keys)) kv_load_first<D, P>(w, values.page, part);
+      }
+      if (any && next != keys.page) kv_ask<D>(next);
+
+      /* tokens g and g + 8 of heads 2 q, 2 q + 1 of every 16 tokens */
+      float factor[2];
+      uint32_t b[2 * P][2];
+#pragma unroll
+      for (int h = 0; h < 2; h++) {
+        float now = -INFINITY;
+#pragma unroll
+        for (int i = 0; i < 2 * P; i++)
+#pragma unroll
+          for (int half = 0; half < 2; half++) {
+            const int t = 32 * part + 16 * i + lane / 4 + 8 * half;
+            float &score = s[i][2 * half + h];
+            score = t >= seen && t < n ? score * p.scale : -INFINITY;
+            now = fmaxf(now, score);
+          }
+#pragma unroll
+        for (int d = 4; d < 32; d <<= 1) now = fmaxf(now, __shfl_xor_sync(~0u, now, d));
+        now = fmaxf(now, most[h]);
+        /* scores of -inf alone: nothing is added, and nothing there is changed */
+        const float base = now == -INFINITY ? 0.0f : now;
+        factor[h] = kv_exp2(most[h] - base);
+        most[h] = now;
+        sum[h] *= factor[h];
+#pragma unroll
+        for (int i = 0; i < 2 * P; i++)
+#pragma unroll
+          for (int half = 0; half < 2; half++) {
+            float &score = s[i][2 * half + h];
+            score = kv_exp2(score - base);
+            sum[h] += score;
+          }
+      }
+#pragma unroll
+      for (int i = 0; i < 2 * P; i++) /* heads g of tokens 2 q, 2 q + 1 and 8 more: operand B */
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+          b[i][half] = movmatrix(kv_bf16(s[i][2 * half]) | kv_bf16(s[i][2 * half + 1]) << 16);
+
+      KvSums<P> sums = {b, factor, out, kStep, {0, 0, 0, 0}};
+      if (kv_is_packed(values))
+        kv_each_packed<D, P>(w, escapes, values.page, next, table, bank, part, sums);
       else
-        kv_each_plain<D, P>(keys.rows, n, part, scores);
-      if (any && !kv_is_packed(keys)) kv_load_first<D, P>(w, values.page, part);
+        kv_each_plain<D, P>(values.rows, n, part, sums);
+      if (any && !kv_is_packed(values)) kv_load_first<D, P>(w, next, part);
     }
-    if (any && next != keys.page) kv_ask<D>(next);
 
-    /* tokens g and g + 8 of heads 2 q, 2 q + 1 of every 16 tokens */
-    float factor[2];
-    uint32_t b[2 * P][2];
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-      float now = -INFINITY;
 #pragma unroll
-      for (int i = 0; i < 2 * P; i++)
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-          const int t = 32 * part + 16 * i + lane / 4 + 8 * half;
-          float &score = s[i][2 * half + h];
-          score = t >= seen && t < n ? score * p.scale : -INFINITY;
-          now = fmaxf(now, score);
-        }
-#pragma unroll
-      for (int d = 4; d < 32; d <<= 1) now = fmaxf(now, __shfl_xor_sync(~0u, now, d));
-      now = fmaxf(now, most[h]);
-      /* scores of -inf alone: nothing is added, and nothing there is changed */
-      const float base = now == -INFINITY ? 0.0f : now;
-      factor[h] = kv_exp2(most[h] - base);
-      most[h] = now;
-      sum[h] *= factor[h];
-#pragma unroll
-      for (int i = 0; i < 2 * P; i++)
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-          float &score = s[i][2 * half + h];
-          score = kv_exp2(score - base);
-          sum[h] += score;
-        }
+      for (int d = 4; d < 32; d <<= 1) sum[h] += __shfl_xor_sync(~0u, sum[h], d);
+      float *to = merge + (warp * kKvHeads + lane % 4 * 2 + h) * 2;
+      if (lane < 4) to[0] = most[h], to[1] = sum[h];
     }
-#pragma unroll
-    for (int i = 0; i < 2 * P; i++) /* heads g of tokens 2 q, 2 q + 1 and 8 more: operand B */
-#pragma unroll
-      for (int half = 0; half < 2; half++)
-        b[i][half] = movmatrix(kv_bf16(s[i][2 * half]) | kv_bf16(s[i][2 * half + 1]) << 16);
-
-    KvSums<P> sums = {b, factor, out, kStep, {0, 0, 0, 0}};
-    if (kv_is_packed(values))
-      kv_each_packed<D, P>(w, escapes, values.page, next, table, bank, part, sums);
-    else
-      kv_each_plain<D, P>(values.rows, n, part, sums);
-    if (any && !kv_is_packed(values)) kv_load_first<D, P>(w, next, part);
-  }
-
-#pragma unroll
-  for (int h = 0; h < 2; h++) {
-#pragma unroll
-    for (int d = 4; d < 32; d <<= 1) sum[h] += __shfl_xor_sync(~0u, sum[h], d);
-    float *to = merge + (warp * kKvHeads + lane % 4 * 2 + h) * 2;
-    if (lane < 4) to[0] = most[h], to[1] = sum[h];
-  }
-  __syncthreads();
-  /* warps together, head by head in the order of warps */
-  for (int i = threadIdx.x; i < n_heads * D; i += W * 32) {
-    const int h = i / D, c = i % D;
-    const float *of = merge + h * 2;
-    constexpr int stride = kKvHeads * 2, wide = D / 16 * kStep;
-    const float *from = all_out + kv_out_at<D, W>(0, c % 8 * 4 + h / 2) + c / 16 * kStep + c / 8 % 2 * 2 + h % 2;
-    float all;
-    const float total = kv_merge_weights(of, W, stride, all);
-    float value = 0;
-    if (all != -INFINITY)
-      for (int v = 0; v < W; v++) value += kv_exp2(of[v * stride] - all) * from[v * wide];
-    if (p.splits == 1) {
-      p.out[((int64_t)sequence * p.heads + first_head + h) * D + c] = (uint16_t)kv_bf16(total > 0 ? value / total : 0.0f);
-    } else {
-      float *to = p.partial + ((((int64_t)head * groups_of_heads + group) * p.splits + split) * kKvHeads + h) * (D + 2);
-      if (c == 0) to[0] = all, to[1] = total;
-      to[2 + c] = value;
+    __syncthreads();
+    /* warps together, head by head in the order of warps */
+    for (int i = threadIdx.x; i < n_heads * D; i += W * 32) {
+      const int h = i / D, c = i % D;
+      const float *of = merge + h * 2;
+      constexpr int stride = kKvHeads * 2, wide = D / 16 * kStep;
+      const float *from = all_out + kv_out_at<D, W>(0, c % 8 * 4 + h / 2) + c / 16 * kStep + c / 8 % 2 * 2 + h % 2;
+      float all;
+      const float total = kv_merge_weights(of, W, stride, all);
+      float value = 0;
+      if (all != -INFINITY)
+        for (int v = 0; v < W; v++) value += kv_exp2(of[v * stride] - all) * from[v * wide];
+      if (p.splits == 1) {
+        p.out[((int64_t)sequence * p.heads + first_head + h) * D + c] = (uint16_t)kv_bf16(total > 0 ? value / total : 0.0f);
+      } else {
+        float *to = p.partial + ((((int64_t)head * groups_of_heads + group) * p.splits + split) * kKvHeads + h) * (D + 2);
+        if (c == 0) to[0] = all, to[1] = total;
+        to[2 + c] = value;
+      }
     }
-  }
   }
 }
 
