@@ -31,7 +31,7 @@ from glyd_cli.serving.engine import Sampling
 from glyd_cli.serving.loading import make_engine
 from glyd_gpu._random_weights import random_model
 
-GLYD = Path(sys.executable).parent / "glyd"
+GLYD = [sys.executable, "-m", "glyd_cli"]
 CUDA = torch.cuda.is_available()
 
 
@@ -63,7 +63,7 @@ def make(options, plain, packed):
 def run_once(options, packed):
     """Run the command to its first token and to its end."""
     for number in (1, 2):
-        command = [GLYD, "run", packed, "-p", "w7 w8 w9", "--max-tokens", "2", "--context", str(options.context)]
+        command = [*GLYD, "run", packed, "-p", "w7 w8 w9", "--max-tokens", "2", "--context", str(options.context)]
         start = time.perf_counter()
         process = subprocess.Popen(
             command,
@@ -119,7 +119,7 @@ def check_memory(options, packed):
 def doctor(_options, _packed):
     """See what doctor says here."""
     start = time.perf_counter()
-    done = subprocess.run([GLYD, "doctor", "--json"], capture_output=True, check=False, text=True)
+    done = subprocess.run([*GLYD, "doctor", "--json"], capture_output=True, check=False, text=True)
     found = json.loads(done.stdout)
     bad = [row for row in found["checks"] if row["state"] != "ok"]
     say(f"glyd doctor: exit {done.returncode} in {time.perf_counter() - start:.1f} s; not ok: {bad}")

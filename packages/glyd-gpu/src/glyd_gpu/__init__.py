@@ -17,6 +17,7 @@ from glyd_gpu import _backend_cuda as _backend_cuda
 from glyd_gpu import _backend_reference as _backend_reference
 from glyd_gpu import _kv_cuda as _kv_cuda
 from glyd_gpu import _kv_ops as _kv_ops
+from glyd_gpu import _paged_attention as _paged_attention
 from glyd_gpu._errors import (
     CudaError,
     GpuError,

@@ -18,6 +18,7 @@ from glyd_cli import machine
 from glyd_cli.errors import FileError, UsageError, file_error
 from glyd_cli.report import size_text
 from glyd_cli.serving.embedding import EmbeddingEngine, Pooling, read_pooling
+from glyd_cli.serving.paged import why_not
 from glyd_cli.serving.transformers_engine import (
     TransformersEngine,
     describe_model,
@@ -310,7 +311,8 @@ def make_engine(
     left = slots * info.context * kv_bytes_a_token(model) if free is None else free
     left = int(left * _KV_SHARE[model.device.type])
     kv = chosen_kv(options, model)
-    room = kv_room(model, left, kv=kv, n_slots=slots)
+    paged = attends_on_pages(options, model, kv)
+    room = kv_room(model, left, kv=kv, n_slots=slots, paged=paged)
     wanted = options.context or _CONTEXT_MIN
     if room < wanted:
         raise UsageError(_too_long(wanted, wanted * kv_bytes_a_token(model), left, room))
@@ -318,7 +320,23 @@ def make_engine(
         info = replace(info, context=room)
     tokens = min(room, slots * info.context)
     sizes = {"n_slots": slots, "n_queue": options.queue, "kv_tokens": tokens}
-    return TransformersEngine(model, tokenizer, info, **sizes, graphs=options.graphs, kv=kv)
+    return TransformersEngine(model, tokenizer, info, **sizes, paged=paged, graphs=options.graphs, kv=kv)
+
+
+def attends_on_pages(options: ServeOptions, model: Any, kv: str) -> bool:
+    """Say whether steps attend on the pages of the cache: on CUDA, where the model's attention is known.
+
+    Raises
+    ------
+    UsageError
+        Graphs are asked for, and it is not.
+    """
+    if model.device.type != "cuda" or kv == "packed":
+        return False
+    reason = why_not(model)
+    if reason is not None and options.graphs:
+        raise UsageError(f"--graphs: steps of {options.model} cannot be captured, since {reason}")
+    return reason is None
 
 
 def chosen_kv(options: ServeOptions, model: Any) -> Literal["plain", "packed"]:

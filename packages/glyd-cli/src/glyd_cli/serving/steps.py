@@ -1,16 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The glyd authors
 # SPDX-License-Identifier: BUSL-1.1
-"""One step of the batch: the model, then our own draws; on CUDA the steps of running answers are captured graphs.
+"""One step of the batch as transformers prepares it: the model, then our own draws.
 
-transformers' engine would capture its sampling with the model. Ours asks the
-host for grammars and random numbers, so that only the model is captured here, for
-the shapes that come again: batches in which every answer gets one token, padded
-to `Q_STEP` rows and `KV_STEP` tokens of the cache. Prompts run as they are.
+It is padded, so that shapes come again. Where the attention can work on pages, `paged` does all of it instead.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -24,14 +20,12 @@ if TYPE_CHECKING:
 
 _KV_LEAST = 256  # tokens that the cache's part of a step is padded to
 _ROW_UNIT = 16  # that prompts are padded to
-_MOST_GRAPHS = 64
 
 
 def padded(n_rows: int, n_cached: int, most_cached: int) -> tuple[int, int]:
     """Return the rows and the cached tokens that a step is padded to.
 
-    Attention reads what is padded: on an H200 a step of one request with cached tokens padded to 8,192 took 24 ms
-    whatever the weights, which is suspected to be why. So at most an eighth is added; a shape then lasts for as many steps as pay for its graph.
+    Attention reads what is padded, so that at most an eighth is added.
 
     Parameters
     ----------
@@ -54,18 +48,13 @@ class Steps:
         Of transformers; its way of running a batch is replaced.
     draws
         Returns the requests that get a token in this batch, in order.
-    graphs
-        Capture steps: on CUDA, where the attention takes a mask.
     """
 
-    def __init__(self, runner: Any, draws: Callable[[], list[Draw | None]], *, graphs: bool) -> None:
+    def __init__(self, runner: Any, draws: Callable[[], list[Draw | None]]) -> None:
         self._runner = runner
         self._draws = draws
-        self._graphs: OrderedDict[tuple[Any, ...], tuple[Any, torch.Tensor]] = OrderedDict()
-        self._seen: set[tuple[Any, ...]] = set()
-        self._pool = torch.cuda.graph_pool_handle() if graphs else None
-        # shapes come again only when they are padded: for graphs, and on the CPU for oneDNN, which keeps code and
-        # memory for each of the last thousand shapes (200 MiB in 1,500 requests to a model of 0.3 MB)
+        # shapes come again only when they are padded: oneDNN keeps code and memory for each of the last thousand
+        # (200 MiB in 1,500 requests to a model of 0.3 MB)
         runner.pad_inputs = True
         runner.maybe_pad_inputs = self._pad
         runner._forward_process_and_sample = self.step  # noqa: SLF001 - no public place for it
@@ -95,7 +84,7 @@ class Steps:
         out
             [1, tokens] int32: the tokens of the batch, in order.
         """
-        logits = self._logits(model, batch)
+        logits = self._run(model, batch)
         draws = self._draws()
         rows = [row for row, d in enumerate(draws) if d is not None]
         if not rows:  # transformers tries the model
@@ -104,53 +93,7 @@ class Steps:
         tokens = draw(scores[rows].float(), [d for d in draws if d is not None])
         out[0, rows] = torch.tensor(tokens, dtype=out.dtype, device=out.device)
 
-    def _logits(self, model: Any, batch: dict[str, Any]) -> torch.Tensor:
-        """Return [rows, vocabulary] logits of the rows that get a token."""
-        key = self._key(batch)
-        if key is None:
-            return self._run(model, batch)
-        if key in self._graphs:
-            self._graphs.move_to_end(key)
-            graph, logits = self._graphs[key]
-            graph.replay()
-            return logits
-        logits = self._run(model, batch)
-        if key in self._seen:
-            self._capture(key, model, batch)
-        self._seen.add(key)  # what comes once is not worth it
-        return logits
-
     def _run(self, model: Any, batch: dict[str, Any]) -> torch.Tensor:
         logits: torch.Tensor = model(**batch).logits
         # models that can are told to make no other logits
         return logits[0] if "logits_to_keep" in batch else logits[0, batch["logits_indices"]]
-
-    def _key(self, batch: dict[str, Any]) -> tuple[Any, ...] | None:
-        """Return what makes two batches run the same kernels on the same buffers; None where no graph is made."""
-        if self._pool is None or batch.get("attention_mask") is None or batch.get("block_table") is not None:
-            return None
-        io = self._runner.inputs_and_outputs
-        if any(request.query_length != 1 for request in io.requests_in_batch):
-            return None
-        return tuple(_places(batch))
-
-    def _capture(self, key: tuple[Any, ...], model: Any, batch: dict[str, Any]) -> None:
-        """Record a step that has just run; it runs once more only when it is replayed."""
-        while len(self._graphs) >= _MOST_GRAPHS:
-            self._graphs.popitem(last=False)
-        graph = torch.cuda.CUDAGraph()
-        stream = torch.cuda.current_stream()
-        with torch.cuda.graph(graph, pool=self._pool, stream=stream, capture_error_mode="thread_local"):
-            logits = self._run(model, batch)
-        self._graphs[key] = graph, logits
-
-
-def _places(value: Any) -> list[Any]:
-    """Return address and shape of every tensor in a batch."""
-    if isinstance(value, torch.Tensor):
-        return [value.data_ptr(), tuple(value.shape)]
-    if isinstance(value, dict):
-        return [place for one in value.values() for place in _places(one)]
-    if isinstance(value, (list, tuple)):
-        return [place for one in value for place in _places(one)]
-    return []

@@ -38,6 +38,7 @@ from glyd_cli.serving.engine import (
     TokenStep,
 )
 from glyd_cli.serving.grammar import Grammars
+from glyd_cli.serving.paged import ATTENTION, PagedSteps
 from glyd_cli.serving.sampling import Draw
 from glyd_cli.serving.steps import Steps
 
@@ -94,8 +95,10 @@ class TransformersEngine:
         Most requests that wait beside them.
     kv_tokens
         Room of the KV cache in tokens; None: `n_slots` full windows.
+    paged
+        Attend on the pages of the cache (`glyd_cli.serving.paged`), which must know the model's attention.
     graphs
-        On CUDA, capture steps in CUDA graphs.
+        With that, on CUDA: capture steps in CUDA graphs.
     kv
         How keys and values are held: plain, or their full pages packed, bit for bit.
     """
@@ -109,11 +112,14 @@ class TransformersEngine:
         n_slots: int = 8,
         n_queue: int = 256,
         kv_tokens: int | None = None,
+        paged: bool = False,
         graphs: bool = False,
         kv: Literal["plain", "packed"] = "plain",
     ) -> None:
         self.info = info
-        self._graphs = graphs and model.device.type == "cuda"
+        self._paged = paged
+        self._graphs = graphs and paged and model.device.type == "cuda"
+        self._usual_attention: str | None = None
         self.tokenizer: Tokenizer = tokenizer._tokenizer  # noqa: SLF001 - the fast tokenizer inside
         self._model = model
         self._n_slots = n_slots
@@ -144,9 +150,13 @@ class TransformersEngine:
             use_async_batching=False,
             per_request_processors=True,
         )
+        usual = self._model.config._attn_implementation  # noqa: SLF001 - no public place for it
         manager = self._model.init_continuous_batching(generation_config=generation, continuous_batching_config=config)
         if self._kv_form == "packed":
             self._packed = glyd_gpu.use_packed_blocks(manager)
+        if self._paged:  # before the batch is made, which would allocate masks for transformers' own
+            self._model.set_attn_implementation(ATTENTION)
+            self._usual_attention = usual
         noted = _Noted()
         processors = ContinuousBatchingLogitsProcessorList(LogitsProcessorList([noted]))
         processors.tensors_required = 1
@@ -155,7 +165,10 @@ class TransformersEngine:
 
         def with_steps() -> Any:
             made = make_processor()
-            Steps(made.model_runner, lambda: noted.draws, graphs=self._graphs)
+            if self._paged:
+                PagedSteps(made, context=self.info.context, graphs=self._graphs)
+            else:
+                Steps(made.model_runner, lambda: noted.draws)
             return made
 
         manager._create_batch_processor = with_steps  # noqa: SLF001
@@ -168,6 +181,9 @@ class TransformersEngine:
         if self._manager is not None:
             self._manager.stop(block=True, timeout=10, hard_stop=True)
             self._manager = None
+        if self._usual_attention is not None:
+            self._model.set_attn_implementation(self._usual_attention)
+            self._usual_attention = None
 
     def load(self) -> Load:
         """Return how much runs (has its first token, or a slot to make it) and waits."""
@@ -232,12 +248,21 @@ class TransformersEngine:
                     manager.output_router.output_queue.get_nowait()
 
 
-def kv_room(model: PreTrainedModel, nbytes: int, *, kv: Literal["plain", "packed"] = "plain", n_slots: int = 0) -> int:
+def kv_room(
+    model: PreTrainedModel,
+    nbytes: int,
+    *,
+    kv: Literal["plain", "packed"] = "plain",
+    n_slots: int = 0,
+    paged: bool = False,
+) -> int:
     """Return how many tokens of KV cache an amount of memory holds, with what is allocated beside it.
 
     Its attention mask has a row for every token of a step and a column for every token of the cache and
-    the step, in the model's type, for every kind of attention; some attentions do without.
+    the step, in the model's type, for every kind of attention; some attentions do without, as that on pages.
     """
+    if paged:
+        return max(nbytes, 0) // kv_bytes_a_token(model)
     config = model.config.get_text_config()
     n_kinds = len(set(getattr(config, "layer_types", None) or ["full"]))
     n_step = _STEP_TOKENS.get(model.device.type, 256)

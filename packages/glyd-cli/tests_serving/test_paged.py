@@ -1,0 +1,184 @@
+# SPDX-FileCopyrightText: 2026 The glyd authors
+# SPDX-License-Identifier: BUSL-1.1
+"""Steps that attend on the pages of the cache, on the CPU's form of their kernel: every token is the model's own."""
+
+import asyncio
+import random
+
+import pytest
+import torch
+import transformers
+
+import glyd_gpu
+from glyd_cli.errors import UsageError
+from glyd_cli.serve import ServeOptions
+from glyd_cli.serving.engine import Sampling
+from glyd_cli.serving.loading import attends_on_pages
+from glyd_cli.serving.paged import ATTENTION, paged_attention, why_not
+from glyd_cli.serving.transformers_engine import TransformersEngine, describe_model, kv_bytes_a_token, kv_room
+
+
+@pytest.fixture(scope="module")
+def model_path(tmp_path_factory, save_model):
+    return save_model(tmp_path_factory.mktemp("models") / "tiny", max_position_embeddings=1024)
+
+
+@pytest.fixture(scope="module")
+def loaded(model_path):
+    return glyd_gpu.from_pretrained(model_path, device="cpu"), transformers.AutoTokenizer.from_pretrained(model_path)
+
+
+@pytest.fixture
+def engine(loaded):
+    model, tokenizer = loaded
+    made = TransformersEngine(model, tokenizer, describe_model(model, "tiny"), n_slots=4, kv_tokens=4096, paged=True)
+    made.start()
+    yield made
+    made.stop()
+
+
+def prompt_of(n, seed):
+    draw = random.Random(seed)
+    return [draw.randrange(3, 500) for _ in range(n)]
+
+
+async def ask(engine, prompt, n, **rules):
+    given = Sampling(max_tokens=n, temperature=0.0, ignore_eos=True, n_logprobs=0, **rules)
+    return [step async for step in engine.generate(prompt, given)]
+
+
+def check(model, prompt, steps):
+    """Every token is (one of) the likeliest by the model alone on all that came before, with its probability."""
+    usual, model.config._attn_implementation = model.config._attn_implementation, "sdpa"
+    try:
+        with torch.no_grad():
+            logits = model(torch.tensor([prompt + [s.token for s in steps]])).logits[0, len(prompt) - 1 : -1].float()
+    finally:
+        model.config._attn_implementation = usual
+    table = logits.log_softmax(-1)
+    for step, row in zip(steps, table, strict=True):
+        assert abs(row[step.token] - step.logprob) < 0.25  # sums of bf16 products in other orders
+        assert row.max() - row[step.token] < 0.25
+
+
+def test_tokens_are_the_models_own(engine, loaded):
+    """More requests than slots; prompts of a token, of many pages, and longer than a step; answers over pages."""
+    sizes = [(1, 70), (300, 40), (64, 5), (63, 3), (700, 9), (129, 12), (7, 100)]
+    prompts = [prompt_of(n, n) for n, _ in sizes]
+
+    async def all_of_them():
+        return await asyncio.gather(*(ask(engine, p, m) for p, (_, m) in zip(prompts, sizes, strict=True)))
+
+    answers = asyncio.run(all_of_them())
+    assert [len(a) for a in answers] == [m for _, m in sizes]
+    for prompt, steps in zip(prompts, answers, strict=True):
+        check(loaded[0], prompt, steps)
+
+
+def test_pages_are_shared_and_used_again(engine, loaded):
+    """The second request finds the pages of the first's prompt; then so many others that pages change hands."""
+    prompt = prompt_of(400, 1)
+    first = asyncio.run(ask(engine, prompt, 20))
+    cache = engine._manager.batch_processor.cache
+    again = asyncio.run(ask(engine, prompt + prompt_of(30, 2), 20))
+    check(loaded[0], prompt, first)
+    check(loaded[0], prompt + prompt_of(30, 2), again)
+    for seed in range(3, 9):
+        other = prompt_of(700, seed)
+        check(loaded[0], other, asyncio.run(ask(engine, other, 30)))
+    assert cache is engine._manager.batch_processor.cache
+
+
+def test_who_goes_away_leaves_the_others(engine, loaded):
+    prompts = [prompt_of(90, seed) for seed in range(4)]
+
+    async def leave(prompt):
+        answer = engine.generate(prompt, Sampling(max_tokens=200, ignore_eos=True))
+        async for _ in answer:
+            break
+        await answer.aclose()
+
+    async def together():
+        kept = asyncio.gather(*(ask(engine, p, 30) for p in prompts[:2]))
+        await asyncio.gather(*(leave(p) for p in prompts[2:]))
+        return await kept
+
+    for prompt, steps in zip(prompts, asyncio.run(together()), strict=False):
+        check(loaded[0], prompt, steps)
+    assert engine.load().n_running == 0
+
+
+def test_seeds_and_limits(engine):
+    """Tokens are drawn by each request's own rules, whatever the order of rows."""
+    prompt = prompt_of(20, 3)
+
+    async def drawn(seed, **rules):
+        given = Sampling(max_tokens=12, temperature=1.0, seed=seed, ignore_eos=True, **rules)
+        return [s.token async for s in engine.generate(prompt, given)]
+
+    async def all_of_them():
+        return await asyncio.gather(drawn(1), ask(engine, prompt_of(300, 4), 12), drawn(1, top_k=1), drawn(2))
+
+    one, _, likeliest, two = asyncio.run(all_of_them())
+    assert one == asyncio.run(drawn(1))
+    assert one != two
+    assert likeliest == [s.token for s in asyncio.run(ask(engine, prompt, 12))]
+
+
+def test_the_model_attends_as_before_afterwards(loaded):
+    model, tokenizer = loaded
+    made = TransformersEngine(model, tokenizer, describe_model(model, "tiny"), n_slots=1, kv_tokens=256, paged=True)
+    made.start()
+    assert model.config._attn_implementation == ATTENTION
+    made.stop()
+    assert model.config._attn_implementation == "sdpa"
+    assert model(torch.tensor([[5, 6, 7]])).logits.isfinite().all()
+
+
+def test_which_models_can(loaded, save_model, tmp_path):
+    model, _ = loaded
+    assert why_not(model) is None
+    options = ServeOptions(verb="serve", model="tiny")
+    assert not attends_on_pages(options, model, "plain")  # on the CPU oneDNN's attention is the faster one
+
+    def like(**changed):
+        config = transformers.Qwen3Config(**{**model.config.to_dict(), **changed})
+        config._attn_implementation = changed.get("attends", "sdpa")
+        made = type("Model", (), {"config": config, "dtype": changed.get("dtype", torch.bfloat16)})()
+        made.device = torch.device("cuda")
+        return made
+
+    assert why_not(like()) is None
+    assert attends_on_pages(options, like(), "plain")
+    assert not attends_on_pages(options, like(), "packed")
+    refused = {
+        "computes in torch.float32": like(dtype=torch.float32),
+        "of other kinds: full_attention, sliding_attention": like(
+            layer_types=["full_attention", "sliding_attention"], use_sliding_window=True, sliding_window=64
+        ),
+        "heads of 20 channels": like(head_dim=20),
+        "attends with eager": like(attends="eager"),
+        "attention is of another kind": like(attn_logit_softcapping=30.0),
+    }
+    for reason, odd in refused.items():
+        assert reason in why_not(odd)
+        assert not attends_on_pages(options, odd, "plain")
+        options.graphs = True
+        with pytest.raises(UsageError, match=f"--graphs: steps of tiny cannot be captured, since .*{reason}"):
+            attends_on_pages(options, odd, "plain")
+        options.graphs = False
+
+
+def test_attention_that_is_not_known_is_refused():
+    x = torch.zeros((1, 2, 3, 8), dtype=torch.bfloat16)
+    for name in ("softcap", "s_aux", "sliding_window"):
+        with pytest.raises(ValueError, match=f"attends with {name}: not on pages"):
+            paged_attention(torch.nn.Identity(), x, x, x, None, glyd_pages=(None, None), **{name: 2})
+    with pytest.raises(ValueError, match="no pages"):
+        paged_attention(torch.nn.Identity(), x, x, x, None)
+
+
+def test_no_room_is_kept_for_masks(loaded):
+    model, _ = loaded
+    nbytes = 50_000_000
+    assert kv_room(model, nbytes, paged=True) == nbytes // kv_bytes_a_token(model) > kv_room(model, nbytes)
