@@ -3,18 +3,20 @@
 """Tokens a second of the engine behind ``glyd serve``, as bf16 and packed, on the same weights in one process.
 
 python bench_serving.py CONFIG [--layouts bf16,mma12,tiered] [--concurrent 1,8,32,128] [--prompt 128] [--new 64]
-                        [--graphs] [--kv packed]
+                        [--no-graphs] [--kv packed] [--fused] [--profile 1,128]
 
 CONFIG is a directory with a config.json: the weights are drawn at random where they run. All requests of a
 row start at once; a row is the tokens made, over the time until the last one. ``first`` is the median time to
-the first token of a request. With ``--graphs`` or ``--kv packed`` the tokens of one request are compared with those
-of an engine without, of the same weights.
+the first token of a request. The tokens of one request are compared with those of an engine without CUDA graphs and
+packed keys and values, of the same weights. Layers that read the same input are one product, in bf16 too. ``--fused``
+has norms, activations and rotations compiled by torch, ``--profile`` prints what kernels take the time of a row.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import gc
 import json
 import random
@@ -25,10 +27,12 @@ import traceback
 import torch
 import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers
+from torch.profiler import ProfilerActivity, profile
 
 from glyd_cli.serve import ServeOptions
 from glyd_cli.serving.engine import Sampling
 from glyd_cli.serving.loading import make_engine
+from glyd_gpu._fused import fused, merge_plain
 from glyd_gpu._merge import merge_modules
 from glyd_gpu._pack_live import pack_modules
 from glyd_gpu._random_weights import random_model
@@ -50,23 +54,26 @@ def tokenizer_for(_config):
 
 
 async def one(engine, prompt, n_new):
-    """Return time to the first token, and the tokens."""
-    start, first, tokens = time.perf_counter(), 0.0, []
+    """Return when each token came, and the tokens."""
+    times, tokens = [], []
     async for step in engine.generate(prompt, Sampling(max_tokens=n_new, temperature=0.0, ignore_eos=True)):
-        first = first or time.perf_counter() - start
+        times.append(time.perf_counter())
         tokens.append(step.token)
-    return first, tokens
+    return times, tokens
 
 
 async def row(engine, n, n_prompt, n_new):
-    """Run ``n`` requests at once."""
+    """Run ``n`` requests at once; return tokens a second in all, while all write, and the time to the first token."""
     rng = random.Random(n)
     prompts = [[rng.randrange(2, 100_000) for _ in range(n_prompt)] for _ in range(n)]
     start = time.perf_counter()
     done = await asyncio.gather(*(one(engine, p, n_new) for p in prompts))
     seconds = time.perf_counter() - start
     n_made = sum(len(tokens) for _, tokens in done)
-    return n_made / seconds, statistics.median(first for first, _ in done)
+    begin, end = max(times[0] for times, _ in done), min(times[-1] for times, _ in done)
+    n_between = sum(begin < t <= end for times, _ in done for t in times)
+    writing = n_between / (end - begin) if end > begin else 0.0
+    return n_made / seconds, writing, statistics.median(times[0] - start for times, _ in done)
 
 
 async def same_twice(engine, n_prompt, n_new):
@@ -92,17 +99,17 @@ def tokens_alone(model, options, n_prompt):
 
 def compare(model, options, arguments, name):
     """Say whether graphs, or packed keys and values, change a token."""
-    usual = ServeOptions(model=options.model, slots=options.slots, context=options.context)
+    usual = ServeOptions(model=options.model, slots=options.slots, context=options.context, graphs=False)
     expected = tokens_alone(model, usual, arguments.prompt)
     found = tokens_alone(model, options, arguments.prompt)
     same = sum(a == b for a, b in zip(expected, found, strict=True))
-    what = "graphs" if options.graphs else "packed KV"
+    what = "packed KV" if options.kv == "packed" else "graphs"
     say(f"{name}: with {what} {same} of {len(expected)} tokens are those without")
 
 
 def measure(model, options, arguments, name):
     """Print the rows of one form of the weights; return tokens a second by concurrency."""
-    if options.graphs or options.kv == "packed":
+    if (options.graphs is not False and torch.cuda.is_available()) or options.kv == "packed":
         compare(model, options, arguments, name)
     engine = make_engine(options, model, tokenizer_for(model.config))
     engine.start()
@@ -113,11 +120,21 @@ def measure(model, options, arguments, name):
         say(f"{name}: same tokens twice: {asyncio.run(same_twice(engine, 30, 24))}")
         for n in arguments.concurrent:
             asyncio.run(row(engine, n, arguments.prompt, 6))  # graphs and allocators
-            speeds[n], first = asyncio.run(row(engine, n, arguments.prompt, arguments.new))
-            say(f"{name}: {n} at once: {speeds[n]:.1f} tokens/s, first {1000 * first:.0f} ms")
+            speeds[n], writing, first = asyncio.run(row(engine, n, arguments.prompt, arguments.new))
+            rates = f"{speeds[n]:.1f} tokens/s, {writing:.1f} while all write"
+            say(f"{name}: {n} at once: {rates}, first {1000 * first:.0f} ms")
             if options.kv == "packed":
                 held = engine.kv()
                 say(f"{name}: KV {held.nbytes / 1e6:.1f} MB, plain {held.plain_nbytes / 1e6:.1f}")
+        for n in arguments.profile:
+            kinds = [ProfilerActivity.CUDA] if torch.cuda.is_available() else [ProfilerActivity.CPU]
+            with profile(activities=kinds) as seen:
+                asyncio.run(row(engine, n, arguments.prompt, 12))
+            by = "cuda_time_total" if torch.cuda.is_available() else "cpu_time_total"
+            say(f"{name}: {n} at once, 12 steps:")
+            for event in sorted(seen.key_averages(), key=lambda e: -getattr(e, by.replace("cuda", "device")))[:16]:
+                ms = getattr(event, by.replace("cuda", "device")) / 1000
+                print(f"    {ms:9.2f} ms {event.count:6} {event.key[:100]}", flush=True)
     finally:
         engine.stop()
     if torch.cuda.is_available():
@@ -139,8 +156,10 @@ def main():
     parser.add_argument("--prompt", type=int, default=128)
     parser.add_argument("--new", type=int, default=64)
     parser.add_argument("--context", type=int, default=2048)
-    parser.add_argument("--graphs", action="store_true", help="CUDA graphs")
+    parser.add_argument("--graphs", action=argparse.BooleanOptionalAction, default=None, help="CUDA graphs")
     parser.add_argument("--kv", choices=("plain", "packed"), default="plain")
+    parser.add_argument("--fused", action="store_true")
+    parser.add_argument("--profile", type=numbers, default=[])
     parser.add_argument("--json", metavar="FILE")
     arguments = parser.parse_args()
     torch.set_grad_enabled(False)
@@ -158,7 +177,10 @@ def main():
                 if device.type == "cuda":
                     merge_modules(model)
                 say(f"{layout}: {packed.n_matrices} matrices packed in {packed.seconds:.1f} s, wrong {packed.wrong}")
-            results[layout] = measure(model, options, arguments, layout)
+            elif device.type == "cuda":
+                merge_plain(model)
+            with fused(model) if arguments.fused else contextlib.nullcontext():
+                results[layout] = measure(model, options, arguments, layout)
         except Exception:
             traceback.print_exc()
         model = None

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BUSL-1.1
 """From a directory to the first token, and what was predicted of its memory. A line a result, at once.
 
-python bench_start.py CONFIG FOLDER [--layout mma12] [--context 8192]
+python bench_start.py CONFIG FOLDER [--layout mma12] [--context 8192] [--only make,run,memory,doctor]
 
 CONFIG is a directory with a config.json. FOLDER gets a bf16 checkpoint of random weights and the same packed; both
 stay there and are used again. Then: ``glyd run PACKED -p …`` to its first token, twice in processes of their own;
@@ -60,7 +60,7 @@ def make(options, plain, packed):
         say(f"packed: {nbytes / 1e9:.2f} GB in {time.perf_counter() - start:.1f} s")
 
 
-def run_once(options, packed):
+def run_once(options, _plain, packed):
     """Run the command to its first token and to its end."""
     for number in (1, 2):
         command = [*GLYD, "run", packed, "-p", "w7 w8 w9", "--max-tokens", "2", "--context", str(options.context)]
@@ -79,7 +79,7 @@ def run_once(options, packed):
         )
 
 
-def check_memory(options, packed):
+def check_memory(options, _plain, packed):
     """Load, and compare with what was said before."""
     told = glyd.fit(packed, context=options.context)
     expected = told.weights[told.packed]
@@ -116,7 +116,7 @@ def check_memory(options, packed):
         say(f"GPU memory taken {used / 1e9:.2f} GB, at most {torch.cuda.max_memory_allocated() / 1e9:.2f} allocated")
 
 
-def doctor(_options, _packed):
+def doctor(_options, _plain, _packed):
     """See what doctor says here."""
     start = time.perf_counter()
     done = subprocess.run([*GLYD, "doctor", "--json"], capture_output=True, check=False, text=True)
@@ -132,20 +132,22 @@ def main():
     parser.add_argument("folder", type=Path)
     parser.add_argument("--layout", default="mma12")
     parser.add_argument("--context", type=int, default=8192)
+    parser.add_argument("--only", default="make,run,memory,doctor", help="parts, of which the last three need the first")
     options = parser.parse_args()
     torch.set_grad_enabled(False)
     transformers.utils.logging.disable_progress_bar()
     plain, packed = options.folder / "bf16", options.folder / options.layout
     options.folder.mkdir(parents=True, exist_ok=True)
-    step(lambda: make(options, plain, packed))
-    for part in (run_once, check_memory, doctor):
+    for name in options.only.split(","):
 
-        def work(part=part):
-            part(options, packed)
+        def work(part=PARTS[name]):
+            part(options, plain, packed)
 
-        work.__name__ = part.__name__
+        work.__name__ = name
         step(work)
 
+
+PARTS = {"make": make, "run": run_once, "memory": check_memory, "doctor": doctor}
 
 if __name__ == "__main__":
     main()

@@ -55,9 +55,9 @@ def serving(config, folder, *, tiny):
     layouts = ["--layouts", "bf16,mma12,tiered"]
     context = ["--context", "300" if tiny else "32768"]
     return [
-        Step("serve-graphs", [*bench, *sizes, *layouts, "--graphs"], 260),
+        Step("serve", [*bench, *sizes, *layouts], 260),
         Step("start", [PYTHON, str(HERE / "bench_start.py"), str(config), str(folder), *context], 240),
-        Step("serve", [*bench, *sizes, *layouts], 200),
+        Step("serve-eager", [*bench, *sizes, *layouts, "--no-graphs"], 200),
         Step("serve-kv", [*bench, *sizes, "--layouts", "mma12", "--kv", "packed"], 120, {"GLYD_KV_CUDA": "1"}),
     ]
 

@@ -41,6 +41,8 @@ class ServeOptions:
         Directory or hub id.
     others
         More models to serve behind the same port.
+    graphs
+        Steps of answers are captured in CUDA graphs; None: where that can be.
     kv
         How keys and values are held; auto: plain, until packed ones were measured on a GPU.
     idle_unload
@@ -71,7 +73,7 @@ class ServeOptions:
     layout: Literal["auto", "tiered", "mma12"] = "auto"
     exact: bool = False
     verify: bool = False
-    graphs: bool = False
+    graphs: bool | None = None
     kv: Literal["auto", "plain", "packed"] = "auto"
     device: str | None = None
     name: str | None = None
@@ -128,7 +130,7 @@ def build_serve_parser() -> argparse.ArgumentParser:
     add("--layout", choices=("auto", "tiered", "mma12"))
     add("--exact", action="store_true", default=None)
     add("--verify", action="store_true", default=None)
-    add("--graphs", action="store_true", default=None)
+    add("--graphs", action=argparse.BooleanOptionalAction)
     add("--kv", choices=("auto", "plain", "packed"))
     add("--device", metavar="NAME")
     add("--name", metavar="ID")
@@ -354,7 +356,8 @@ glyd serve MODEL …  an OpenAI API for other programs, with one model or severa
       --idle-unload TIME unload a model after that time without a request (10m);
                          it is loaded again when asked for
       --verify           check every byte of a packed directory first
-      --graphs           on a GPU, capture the steps of answers (CUDA graphs)
+      --graphs, --no-graphs  on a GPU, capture the steps of answers (CUDA graphs);
+                         without either, where the model's attention allows it
       --kv FORM          keys and values plain, or packed (bit for bit, about 30%
                          fewer bytes, slower steps); auto is plain for now
       --device NAME      cpu, cuda, cuda:1 …
