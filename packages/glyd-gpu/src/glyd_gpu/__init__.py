@@ -17,6 +17,7 @@ from glyd_gpu import _backend_cuda as _backend_cuda
 from glyd_gpu import _backend_reference as _backend_reference
 from glyd_gpu import _kv_cuda as _kv_cuda
 from glyd_gpu import _kv_ops as _kv_ops
+from glyd_gpu import _layer_parts as _layer_parts
 from glyd_gpu import _paged_attention as _paged_attention
 from glyd_gpu._errors import (
     CudaError,
@@ -27,6 +28,7 @@ from glyd_gpu._errors import (
     ShapeError,
     UnsupportedDeviceError,
 )
+from glyd_gpu._layer_parts import use_layer_parts
 from glyd_gpu._loading import Report, dequantize, from_pretrained, report, save_pretrained
 from glyd_gpu._meta import LAYOUTS, PackedMeta
 from glyd_gpu._ops import EXACT, FAST, INVARIANT, MODES
@@ -66,6 +68,7 @@ __all__ = [
     "set_exact",
     "slice_cols",
     "slice_rows",
+    "use_layer_parts",
     "use_packed_blocks",
     "verify_packs",
 ]

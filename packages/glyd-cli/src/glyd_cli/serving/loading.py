@@ -320,7 +320,8 @@ def make_engine(
         info = replace(info, context=room)
     tokens = min(room, slots * info.context)
     sizes = {"n_slots": slots, "n_queue": options.queue, "kv_tokens": tokens}
-    return TransformersEngine(model, tokenizer, info, **sizes, paged=paged, graphs=options.graphs is not False, kv=kv)
+    ways = {"paged": paged, "graphs": options.graphs is not False, "parts": paged and not options.exact}
+    return TransformersEngine(model, tokenizer, info, **sizes, **ways, kv=kv)
 
 
 def attends_on_pages(options: ServeOptions, model: Any, kv: str) -> bool:

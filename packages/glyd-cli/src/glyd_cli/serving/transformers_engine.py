@@ -43,7 +43,7 @@ from glyd_cli.serving.sampling import Draw
 from glyd_cli.serving.steps import Steps
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable
 
     from tokenizers import Tokenizer
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
@@ -99,6 +99,8 @@ class TransformersEngine:
         Attend on the pages of the cache (`glyd_cli.serving.paged`), which must know the model's attention.
     graphs
         With that, on CUDA: capture steps in CUDA graphs.
+    parts
+        Norms, rotations and gates by kernels of our own, which add up squares in another order.
     kv
         How keys and values are held: plain, or their full pages packed, bit for bit.
     """
@@ -114,12 +116,14 @@ class TransformersEngine:
         kv_tokens: int | None = None,
         paged: bool = False,
         graphs: bool = False,
+        parts: bool = False,
         kv: Literal["plain", "packed"] = "plain",
     ) -> None:
         self.info = info
         self._paged = paged
         self._graphs = graphs and paged and model.device.type == "cuda"
-        self._usual_attention: str | None = None
+        self._parts = parts
+        self._undo: list[Callable[[], object]] = []
         self.tokenizer: Tokenizer = tokenizer._tokenizer  # noqa: SLF001 - the fast tokenizer inside
         self._model = model
         self._n_slots = n_slots
@@ -156,7 +160,9 @@ class TransformersEngine:
             self._packed = glyd_gpu.use_packed_blocks(manager)
         if self._paged:  # before the batch is made, which would allocate masks for transformers' own
             self._model.set_attn_implementation(ATTENTION)
-            self._usual_attention = usual
+            self._undo.append(lambda: self._model.set_attn_implementation(usual))
+        if self._parts:
+            self._undo.append(glyd_gpu.use_layer_parts(self._model))
         noted = _Noted()
         processors = ContinuousBatchingLogitsProcessorList(LogitsProcessorList([noted]))
         processors.tensors_required = 1
@@ -181,9 +187,8 @@ class TransformersEngine:
         if self._manager is not None:
             self._manager.stop(block=True, timeout=10, hard_stop=True)
             self._manager = None
-        if self._usual_attention is not None:
-            self._model.set_attn_implementation(self._usual_attention)
-            self._usual_attention = None
+        while self._undo:
+            self._undo.pop()()
 
     def load(self) -> Load:
         """Return how much runs (has its first token, or a slot to make it) and waits."""

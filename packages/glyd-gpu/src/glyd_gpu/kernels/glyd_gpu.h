@@ -125,6 +125,17 @@ GLYD_GPU_API int glyd_gpu_paged_attention(void *out, const void *q, void *k_cach
                                           const int64_t *shape, float scale, void *workspace,
                                           uint64_t workspace_nbytes, void *stream);
 
+/* What lies between products, bf16 in and out, places at multiples of 16, strides in values and multiples of 8.
+ * norm: out [rows, inner, cols] of x, divided by the root of the mean of its squares plus eps, times weight [cols]; shape:
+ * rows, inner, cols, strides of rows and inner rows. rotate: out [rows, heads, channels], then [rows, key heads,
+ * channels], of q and k by cos and sin [rows, channels]; shape: rows, heads, key heads, channels (a multiple of 16),
+ * strides of rows and heads of q and k. gate: out [rows, cols] = silu(gate) · up; shape: rows, cols, strides of rows. */
+GLYD_GPU_API int glyd_gpu_norm(void *out, const void *x, const void *weight, const int64_t *shape, float eps,
+                               void *stream);
+GLYD_GPU_API int glyd_gpu_rotate(void *out, const void *q, const void *k, const void *cos, const void *sin,
+                                 const int64_t *shape, void *stream);
+GLYD_GPU_API int glyd_gpu_gate(void *out, const void *gate, const void *up, const int64_t *shape, void *stream);
+
 /* Number of the capture that a stream is in, 0 for none. */
 GLYD_GPU_API uint64_t glyd_gpu_capture_id(void *stream);
 
