@@ -132,7 +132,9 @@ def main():
     parser.add_argument("folder", type=Path)
     parser.add_argument("--layout", default="mma12")
     parser.add_argument("--context", type=int, default=8192)
-    parser.add_argument("--only", default="make,run,memory,doctor", help="parts, of which the last three need the first")
+    parser.add_argument(
+        "--only", default="make,run,memory,doctor", help="parts, of which the last three need the first"
+    )
     options = parser.parse_args()
     torch.set_grad_enabled(False)
     transformers.utils.logging.disable_progress_bar()

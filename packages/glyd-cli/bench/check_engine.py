@@ -51,7 +51,7 @@ def answers_of(model, prompts, *, graphs):
     """Return the answers of an engine, each prompt twice, all at once."""
     info = describe_model(model, "x", context=8192)
     sizes = {"n_slots": 24, "kv_tokens": 40_000}
-    engine = TransformersEngine(model, tokenizer_for(None), info, **sizes, paged=True, graphs=graphs)
+    engine = TransformersEngine(model, tokenizer_for(None), info, **sizes, paged=True, graphs=graphs, parts=graphs)
     engine.start()
 
     async def all_of_them():

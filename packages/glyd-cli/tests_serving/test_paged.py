@@ -125,13 +125,19 @@ def test_seeds_and_limits(engine):
     assert likeliest == [s.token for s in asyncio.run(ask(engine, prompt, 12))]
 
 
-def test_the_model_attends_as_before_afterwards(loaded):
+def test_the_model_is_as_before_afterwards(loaded, engine):
     model, tokenizer = loaded
-    made = TransformersEngine(model, tokenizer, describe_model(model, "tiny"), n_slots=1, kv_tokens=256, paged=True)
+    expected = asyncio.run(ask(engine, prompt_of(70, 5), 30))
+    engine.stop()
+    info = describe_model(model, "tiny")
+    made = TransformersEngine(model, tokenizer, info, n_slots=1, kv_tokens=256, paged=True, parts=True)
     made.start()
     assert model.config._attn_implementation == ATTENTION
+    assert any("forward" in m.__dict__ for m in model.modules() if type(m).__name__ == "Qwen3RMSNorm")
+    assert asyncio.run(ask(made, prompt_of(70, 5), 30)) == expected  # on the CPU the operators are torch's operations
     made.stop()
     assert model.config._attn_implementation == "sdpa"
+    assert not any("forward" in m.__dict__ for m in model.modules() if type(m).__name__ == "Qwen3RMSNorm")
     assert model(torch.tensor([[5, 6, 7]])).logits.isfinite().all()
 
 

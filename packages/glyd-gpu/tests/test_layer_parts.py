@@ -92,7 +92,9 @@ def test_norm(emulated, name):
     weight = normal(x.shape[-1], seed=5)
     rows, inner, outer, within = read(x)
     out = torch.full(x.shape, float("nan"), dtype=x.dtype)
-    emulated.emulated_norm(at(out), at(x), at(weight), numbers(rows, inner, x.shape[-1], outer, within), ctypes.c_float(1e-6), 3)
+    emulated.emulated_norm(
+        at(out), at(x), at(weight), numbers(rows, inner, x.shape[-1], outer, within), ctypes.c_float(1e-6), 3
+    )
     expected = torch.ops.glyd.norm(x, weight, 1e-6)
     # the sum is another, in its last digits; two roundings follow
     assert steps_apart(out, expected) <= 2
@@ -105,7 +107,9 @@ def test_rotate(emulated, channels):
     rows, heads, key_heads = q.shape[2], q.shape[1], k.shape[1]
     out = torch.full((rows * (heads + key_heads) * channels,), float("nan"), dtype=q.dtype)
     strides = (q.stride(2), q.stride(1), k.stride(2), k.stride(1))
-    emulated.emulated_rotate(at(out), at(q), at(k), at(cos), at(sin), numbers(rows, heads, key_heads, channels, *strides), 5)
+    emulated.emulated_rotate(
+        at(out), at(q), at(k), at(cos), at(sin), numbers(rows, heads, key_heads, channels, *strides), 5
+    )
     expected = torch.ops.glyd.rotate(q, k, cos, sin)
     n = rows * heads * channels
     assert torch.equal(bits(out[:n]).view(rows, heads, channels), bits(expected[0][0].transpose(0, 1).contiguous()))
@@ -127,15 +131,19 @@ def test_on_cuda():
         weight = normal(x.shape[-1], seed=5)
         for given in (x, x.reshape(-1, x.shape[-1])[:, :], x.double().to(torch.bfloat16)):
             expected = torch.ops.glyd.norm(given, weight, 1e-6)
-            device = given.cuda() if given.is_contiguous() else torch.empty_strided(
-                given.shape, given.stride(), dtype=given.dtype, device="cuda"
-            ).copy_(given)
+            device = (
+                given.cuda()
+                if given.is_contiguous()
+                else torch.empty_strided(given.shape, given.stride(), dtype=given.dtype, device="cuda").copy_(given)
+            )
             out = torch.ops.glyd.norm(device, weight.cuda(), 1e-6).cpu()
             assert steps_apart(out, expected) <= 2, name
             assert (bits(out) != bits(expected)).float().mean() < 0.02
     for channels in (16, 64, 128, 256):
         case = rotate_case(channels)
-        for found, expected in zip(torch.ops.glyd.rotate(*(x.cuda() for x in case)), torch.ops.glyd.rotate(*case), strict=True):
+        for found, expected in zip(
+            torch.ops.glyd.rotate(*(x.cuda() for x in case)), torch.ops.glyd.rotate(*case), strict=True
+        ):
             assert torch.equal(bits(found.cpu().contiguous()), bits(expected.contiguous()))
     whole = (normal(1, 3, 400, seed=9) * 6).cuda()
     out = torch.ops.glyd.gate(whole[..., :200], whole[..., 200:]).cpu()

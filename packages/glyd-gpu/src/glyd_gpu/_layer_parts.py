@@ -273,7 +273,7 @@ def _norm_forward(self: Any, hidden_states: torch.Tensor) -> torch.Tensor:
     if hidden_states.dtype != torch.bfloat16:
         usual: torch.Tensor = type(self).forward(self, hidden_states)
         return usual
-    return torch.ops.glyd.norm(hidden_states, self.weight, self.variance_epsilon)  # type: ignore[no-any-return]
+    return torch.ops.glyd.norm(hidden_states, self.weight, self.variance_epsilon)
 
 
 def _mlp_forward(self: Any, x: torch.Tensor) -> torch.Tensor:
@@ -291,10 +291,10 @@ def _rotation(before: Any) -> Any:
 
     @functools.wraps(before)
     def rotate(q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, unsqueeze_dim: int = 1) -> Any:
-        of_one = unsqueeze_dim == 1 and q.dim() == 4 and q.shape[0] == k.shape[0] == 1 and q.dtype == torch.bfloat16
-        if of_one and cos.shape == sin.shape == (1, q.shape[2], q.shape[3]) and not q.shape[3] % 16:
-            if cos.dtype == sin.dtype == torch.bfloat16:
-                return torch.ops.glyd.rotate(q, k, cos, sin)
+        of_one = unsqueeze_dim == 1 and q.dim() == 4 and q.shape[0] == k.shape[0] == 1 and not q.shape[3] % 16
+        in_bf16 = q.dtype == cos.dtype == sin.dtype == torch.bfloat16
+        if of_one and in_bf16 and cos.shape == sin.shape == (1, q.shape[2], q.shape[3]):
+            return torch.ops.glyd.rotate(q, k, cos, sin)
         return before(q, k, cos, sin, unsqueeze_dim=unsqueeze_dim)
 
     rotate.glyd_before = before  # type: ignore[attr-defined]

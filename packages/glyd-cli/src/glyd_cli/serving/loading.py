@@ -319,9 +319,18 @@ def make_engine(
     if options.context is None and room < info.context:
         info = replace(info, context=room)
     tokens = min(room, slots * info.context)
-    sizes = {"n_slots": slots, "n_queue": options.queue, "kv_tokens": tokens}
-    ways = {"paged": paged, "graphs": options.graphs is not False, "parts": paged and not options.exact}
-    return TransformersEngine(model, tokenizer, info, **sizes, **ways, kv=kv)
+    return TransformersEngine(
+        model,
+        tokenizer,
+        info,
+        n_slots=slots,
+        n_queue=options.queue,
+        kv_tokens=tokens,
+        paged=paged,
+        graphs=options.graphs is not False,
+        parts=paged and not options.exact,
+        kv=kv,
+    )
 
 
 def attends_on_pages(options: ServeOptions, model: Any, kv: str) -> bool:

@@ -161,18 +161,19 @@ class PagedSteps:
         io.prepare_batch_update = lambda: self._update
         runner._forward_process_and_sample = self.step  # noqa: SLF001 - no public place for it
 
-    def prepare(self, requests_in_batch: list[Any], *_: Any, **__: Any) -> None:
+    def prepare(self, requests_in_batch: list[Any], *_rest: Any, **_named: Any) -> None:
         """Take down what the next step runs; called in place of transformers' own."""
         requests = list(requests_in_batch)
         if not requests:
             raise ValueError("no requests in a batch")
-        answers, prompts = [], []
+        answers: list[tuple[int, Any]] = []
+        prompts: list[tuple[int, Any]] = []
         for number, future in enumerate(requests):
             (answers if future.query_length == 1 else prompts).append((number, future))
         last: dict[int, int] = {}
-        for row, (number, future) in enumerate(answers):
-            self._note_answer(row, future.state)
-            last[number] = row
+        for place, (number, future) in enumerate(answers):
+            self._note_answer(place, future.state)
+            last[number] = place
         tokens: list[int] = []
         positions: list[int] = []
         slots: list[torch.Tensor] = []
