@@ -11,10 +11,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from glyd_store import Store, _bases
+from glyd_store import Store, _bases, _recode
 from glyd_store._contents import chain_of, find_content
 from glyd_store._index import Index
 from glyd_store._memory import MemoryBackend
+from glyd_store._put import Writer
 from glyd_store._resemblance import find_candidates
 
 
@@ -96,6 +97,45 @@ def test_reads_of_the_longest_chain():
         assert store.rebase(infos[20]).n_decodes == 1
         assert store.info(infos[31]).n_decodes == 12
         assert store.check(decode=True).ok
+
+
+def test_each_frame_of_a_chain_is_moved_as_it_is_opened(tmp_path, monkeypatch):
+    """What `compact --level` does in the worst order for a reader."""
+    versions = [noise(500_000, 6)]
+    for i in range(31):
+        versions.append(versions[-1][: 9_001 * i] + b"an edit in version %d" % i + versions[-1][9_001 * i + 9 :])
+    with Store(tmp_path / "s", level="turbo", threads=1) as writer, Store(tmp_path / "s", threads=1) as reader:
+        for data in versions:
+            writer.put("v", data)
+        assert writer.info("v").n_decodes == 32
+        assert reader.info("v").n_decodes == 32
+        core, moved = writer._core, set()
+        again = Writer(core, "fast", 1)
+
+        def move(key):
+            stream = bytes.fromhex(key.rpartition("/")[2].removesuffix(".glyd"))
+            sha256 = core.index.value("SELECT sha256 FROM content WHERE stream = ?", stream)
+            if sha256 is None or sha256 in moved:
+                return
+            with core.writing():
+                row = find_content(core, sha256)
+                base = None if row.base is None else find_content(core, row.base)
+                assert _recode._write_again(core, row, base, again) is not None
+            if find_content(core, sha256).stream != stream:  # else it was the same bytes
+                moved.add(sha256)
+
+        backend = reader._core.backend
+        opened = backend.open
+
+        def open_late(key):
+            if key.startswith("streams/"):
+                move(key)
+            return opened(key)
+
+        monkeypatch.setattr(backend, "open", open_late)
+        assert reader.get("v") == versions[-1]
+        assert len(moved) > 20
+        assert reader.check(decode=True).ok
 
 
 def test_a_backend_may_ask_for_shorter_chains():

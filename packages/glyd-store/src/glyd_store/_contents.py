@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-_ATTEMPTS = 10
+_ATTEMPTS = DECODES_MAX + 10
+"""Each frame of a chain may be moved just before it is opened, as `compact` with a level moves one after the other."""
 
 _UNSIGNED = (1 << 64) - 1
 _BASE_PIECE_NBYTES = 16 << 20
