@@ -24,9 +24,10 @@ __device__ __forceinline__ void decode_mma12(uint32_t codes, uint32_t low0, uint
 }
 
 /* ---- tiered -------------------------------------------------------------------------
- * A byte is four codes of 2 bits, of tier 1 or digits. The table (the first 128 bytes of a 256-byte row, a copy a
- * bank): PRMT selector that puts what comes after codes 3 in their places; 2 * (number of codes 3) in bits 16-23; mask
- * of that many digits in bits 24-31. */
+ * A byte is four codes of 2 bits, of tier 1 or digits. The table (a row of 128 bytes for each, a copy a bank): PRMT selector that puts what comes after codes 3 in their places; 2 * (number of codes 3) in bits 16-23; mask
+ * of that many digits in bits 24-31. Counts and addresses are integer dot products: those run on the multipliers,
+ * beside the logic unit, which has most of the work. */
+constexpr uint32_t kTableRow = kRingTables / 256;
 __device__ __forceinline__ uint32_t table(uint32_t at) { return *reinterpret_cast<const uint32_t *>(ring_memory + at); }
 __device__ __forceinline__ void build_table(int thread, int lane) {
   for (int q = thread; q < 256; q += 256) { /* 256 threads, a row each; lanes start at different banks */
@@ -37,12 +38,20 @@ __device__ __forceinline__ void build_table(int thread, int lane) {
       sel |= (c == 3 ? n : 4 + c) << (4 * k);
       n += c == 3;
     }
-    const uint32_t a = sel | (2 * n) << 16 | ((1u << (2 * n)) - 1) << 24, at = smem_u32(ring_memory) + q * 256;
+    const uint32_t a = sel | (2 * n) << 16 | ((1u << (2 * n)) - 1) << 24, at = smem_u32(ring_memory) + q * kTableRow;
 #pragma unroll
     for (int j = 0; j < 8; j++) sts128(at + ((j + lane) & 7) * 16, a, a, a, a);
   }
 }
-__device__ __forceinline__ uint32_t escapes(uint32_t w) { return w & (w >> 1) & 0x55555555u; }
+/* row of byte i of v, plus the lane's place t in it */
+template <int I> __device__ __forceinline__ uint32_t row_of(uint32_t v, uint32_t t) {
+  constexpr uint32_t pick = kTableRow << I % 2 * 16;
+  return I < 2 ? __dp2a_lo(pick, v, t) : __dp2a_hi(pick, v, t);
+}
+/* sum + F * (number of codes 3 of an entry) */
+template <int F> __device__ __forceinline__ uint32_t count(uint32_t entry, uint32_t sum) {
+  return __dp4a(entry, (uint32_t)F / 2 << 16, sum);
+}
 __device__ __forceinline__ uint32_t scan(uint32_t v) { /* exclusive sum over the warp */
   uint32_t sum = v;
 #pragma unroll
@@ -82,38 +91,46 @@ template <class F>
 __device__ __forceinline__ void decode_tiered(uint32_t at, uint32_t esc, uint32_t limit, int tid, int lane, F emit) {
   const uint32_t warp = (uint32_t)tid >> 5, t1 = lane * 4;
   const uint4 c = lds128(at + 8192);
+  const uint32_t first2 = lds16(esc + 2 * warp), first3 = lds16(esc + 8 + 2 * warp);
   const uint32_t code[4] = {c.x, c.y, c.z, c.w};
-  uint32_t q[16], w[16], n2[4], n3[4], window[4];
-#pragma unroll
-  for (int i = 0; i < 16; i++) q[i] = table(prmt(code[i / 4], t1, 0x5504u | (uint32_t)(i % 4) << 4));
-#pragma unroll
-  for (int v = 0; v < 4; v++) n2[v] = __popc(escapes(code[v]));
-  const uint32_t p2 = 2 * (lds16(esc + 2 * warp) + scan(n2[0] + n2[1] + n2[2] + n2[3]));
-  { /* digits of 32 weights fit in 64 bits */
-    const uint64_t w0 = window64(esc + 16, p2, limit), w1 = window64(esc + 16, p2 + 2 * (n2[0] + n2[1]), limit);
-    window[0] = (uint32_t)w0, window[2] = (uint32_t)w1;
-    window[1] = __funnelshift_rc((uint32_t)w0, (uint32_t)(w0 >> 32), 2 * n2[0]);
-    window[3] = __funnelshift_rc((uint32_t)w1, (uint32_t)(w1 >> 32), 2 * n2[2]);
-  }
+  uint32_t q[16], w[16], window[4], exponents3; /* in a register, which ptxas fills anew for every use of a constant */
+  asm("shfl.sync.idx.b32 %0, %1, 0, 31, -1;" : "=r"(exponents3) : "r"(kTier3Low));
 #pragma unroll
   for (int v = 0; v < 4; v++) {
-    uint32_t shift = 8; /* -24 mod 32: digits land on bits 24..31, where the mask is */
+    q[4 * v] = table(row_of<0>(code[v], t1)), q[4 * v + 1] = table(row_of<1>(code[v], t1));
+    q[4 * v + 2] = table(row_of<2>(code[v], t1)), q[4 * v + 3] = table(row_of<3>(code[v], t1));
+  }
+  uint32_t shift[16], n2[4]; /* where the digits of four weights are in their window; 2 * (digits of 16 weights) */
 #pragma unroll
-    for (int i = 0; i < 4; i++) {
-      const uint32_t d = lop3<0x80>(__funnelshift_r(window[v], window[v], shift), q[4 * v + i], 0xFF000000u);
-      w[4 * v + i] = table(prmt(d, t1, 0x5534u));
-      shift += q[4 * v + i] >> 16;
-    }
+  for (int v = 0; v < 4; v++) {
+    uint32_t s = 8; /* -24 mod 32: digits land on bits 24..31, where the mask is */
+#pragma unroll
+    for (int i = 0; i < 4; i++) shift[4 * v + i] = s, s = count<2>(q[4 * v + i], s);
+    n2[v] = s - 8;
+  }
+  const uint32_t n01 = n2[0] + n2[1], p2 = 2 * first2 + scan(n01 + n2[2] + n2[3]);
+  { /* digits of 32 weights fit in 64 bits */
+    const uint64_t w0 = window64(esc + 16, p2, limit), w1 = window64(esc + 16, p2 + n01, limit);
+    window[0] = (uint32_t)w0, window[2] = (uint32_t)w1;
+    window[1] = __funnelshift_rc((uint32_t)w0, (uint32_t)(w0 >> 32), n2[0]);
+    window[3] = __funnelshift_rc((uint32_t)w1, (uint32_t)(w1 >> 32), n2[2]);
   }
 #pragma unroll
-  for (int v = 0; v < 4; v++)
-    n3[v] = __popc(lop3<0x80>(window[v], window[v] >> 1, shr_clamp(0x55555555u, 32 - 2 * n2[v])));
-  const uint32_t m = n3[0] + n3[1] + n3[2] + n3[3];
-  uint32_t p3 = 4 * (scan(m) + lds16(esc + 8 + 2 * warp)), b3 = 0;
-  /* one window of eight codes serves a thread's third tier, but for one tile in a hundred, and data that is far from
-   * Gaussian */
-  const bool far = __any_sync(~0u, m > 8);
-  uint32_t w3 = window32(esc + 16, p3, limit);
+  for (int i = 0; i < 16; i++)
+    w[i] = table(row_of<3>(__funnelshift_r(window[i / 4], window[i / 4], shift[i]) & q[i], t1));
+  uint32_t w3[8], m = 0; /* codes of tier 3 of eight weights each; 4 * (those before) */
+#pragma unroll
+  for (int k = 0; k < 8; k++) w3[k] = m, m = count<4>(w[2 * k + 1], count<4>(w[2 * k], m));
+  const uint32_t p3 = scan(m) + 4 * first3;
+  /* one window serves all of a thread's third tier, but for one tile in a hundred, and data that is far from Gaussian */
+  if (__any_sync(~0u, m > 32)) {
+#pragma unroll
+    for (int k = 0; k < 8; k++) w3[k] = window32(esc + 16, p3 + w3[k], limit);
+  } else {
+    const uint32_t all = window32(esc + 16, p3, limit);
+#pragma unroll
+    for (int k = 0; k < 8; k++) w3[k] = __funnelshift_r(all, all, w3[k]);
+  }
 #pragma unroll
   for (int v = 0; v < 4; v++) {
     const uint4 low = lds128(at + v * 2048);
@@ -122,14 +139,9 @@ __device__ __forceinline__ void decode_tiered(uint32_t at, uint32_t esc, uint32_
 #pragma unroll
     for (int i = 0; i < 4; i++) {
       const uint32_t x = q[4 * v + i], y = w[4 * v + i];
-      if ((v || i) && i % 2 == 0 && far) {
-        p3 += b3 & 0x1FF;
-        w3 = window32(esc + 16, p3, limit);
-        b3 = 0;
-      }
-      const uint32_t t3 = prmt(kTier3Low, kTier3High, __funnelshift_r(w3, w3, b3));
-      b3 += y >> 15; /* 4 * (number of digits 3); the mask adds multiples of 512 */
-      join(l[i], prmt(prmt(t3, kTier2, y), kTier1, x), a + 2 * i);
+      uint32_t codes = w3[2 * v + i / 2];
+      if (i % 2) codes = __funnelshift_r(codes, codes, count<4>(w[4 * v + i - 1], 0));
+      join(l[i], prmt(prmt(prmt(exponents3, kTier3High, codes), kTier2, y), kTier1, x), a + 2 * i);
     }
     emit(v, a);
   }

@@ -27,9 +27,8 @@ struct RingConfig {
 };
 
 /* Bytes of shared memory: barriers full[16], empty[16], exceptions full, empty and flags[4]; staging of the output of a
- * warp; the look-up table of tiered, one copy a bank in half of it, activations of exceptions in the other; start of the
- * buffer of exceptions. */
-constexpr int kRingStagesMax = 16, kRingBars = 320, kRingOut = 512, kRingTables = 256 * 256, kExceptionHeader = 32;
+ * warp; the look-up table of tiered, one copy a bank; start of the buffer of exceptions. */
+constexpr int kRingStagesMax = 16, kRingBars = 320, kRingOut = 512, kRingTables = 256 * 128, kExceptionHeader = 32;
 
 /* of the activations of an exception's column: different exceptions begin in different banks */
 __host__ __device__ constexpr int ring_x_pitch(int tokens) { return tokens / 8 % 2 ? 2 * tokens : 2 * tokens + 16; }
@@ -46,14 +45,13 @@ inline RingRoom ring_room(bool tiered, const RingConfig &c, int escape_max, int6
             cols = tiered ? GLYD_WEIGHTS_TIERED_COLS : GLYD_WEIGHTS_MMA12_COLS, ks = c.wk * c.kb,
             fixed = 1024 + (tiered ? kRingTables : 0) + kRingBars + warpgroups * 4 * kRingOut,
             room = shared_max - fixed,
-            one = c.wr * (8 + (tiered ? 0 : ring_x_pitch(c.tokens))); /* place, delta, activations of a column */
+            one = c.wr * (8 + ring_x_pitch(c.tokens)); /* place, delta, activations of a column */
   RingRoom r = {};
   r.escape_slot = tiered ? escape_max + 16 : 0; /* windows of 64 bits read up to 12 bytes past the end */
   r.stage_bytes = (ks * c.tokens * 2 * cols + c.wr * ks * (tile + r.escape_slot) + 1023) & ~1023;
   int64_t want = block_exc_max;
   if (want > 0 && c.cluster > 1) /* those of a block's columns; more than this are gathered in a second round */
     want = (want + want / 4) / c.cluster + 8 < want ? (want + want / 4) / c.cluster + 8 : want;
-  if (tiered && want > kRingTables / 4 / c.tokens / c.wr) want = kRingTables / 4 / c.tokens / c.wr;
   const int header = want > 0 ? kExceptionHeader + 16 : 0;
   const int64_t bytes = want > 0 ? header + want * one : 0;
   int stages = (int)(((int64_t)room - bytes) / r.stage_bytes);

@@ -221,14 +221,9 @@ template <int L, int M> struct ExceptionBuffer {
   uint32_t header, places, deltas, xs;
   __device__ __forceinline__ ExceptionBuffer(const RingArgs &p, uint32_t at)
       : header(at), places(at + kExceptionHeader), deltas(places + 4 * p.exc_cap * p.wr),
-        xs(Tile<L>::kTiered ? smem_u32(ring_memory) + 128 : (deltas + 4 * p.exc_cap * p.wr + 15) & ~15u) {}
-  /* of token t of exception e; tokens 8 i to 8 i + 7 lie together. tiered: 128 bytes of every row of the table of 256,
-   * turned so that exceptions begin in different banks */
-  __device__ __forceinline__ uint32_t x(uint32_t e, uint32_t t) const {
-    if (!Tile<L>::kTiered) return xs + e * ring_x_pitch(M) + 2 * t;
-    const uint32_t i = e * M + t;
-    return xs + (i >> 6) * 256 + ((2 * i + (i >> 6) * 16) & 127);
-  }
+        xs((deltas + 4 * p.exc_cap * p.wr + 15) & ~15u) {}
+  /* of token t of exception e; tokens 8 i to 8 i + 7 lie together */
+  __device__ __forceinline__ uint32_t x(uint32_t e, uint32_t t) const { return xs + e * ring_x_pitch(M) + 2 * t; }
 };
 
 /* First of n ascending places that is at least bound; all lanes take part. */
