@@ -3,11 +3,6 @@
 """The kernels of pages, compiled for the CPU (tests/emulation): their bytes are the codec's, their sums torch's."""
 
 import ctypes
-import os
-import shlex
-import shutil
-import subprocess
-from pathlib import Path
 
 import pytest
 import torch
@@ -15,30 +10,12 @@ import torch
 import glyd_codec
 from glyd_gpu._matrices import bits
 
-HERE = Path(__file__).resolve().parent
-KERNELS = HERE.parent / "src" / "glyd_gpu" / "kernels"
-INCLUDES = [HERE.parent / "native" / "include", HERE.parents[2] / "native" / "include"]
 CHANNELS = (64, 96, 128, 256)
 
 
 @pytest.fixture(scope="module")
-def emulated(tmp_path_factory):
-    """Compile the kernels as C++."""
-    named = os.environ.get("CXX")
-    compiler = shlex.split(named) if named else [shutil.which("c++") or shutil.which("g++") or ""]
-    include = next((path for path in INCLUDES if (path / "glyd" / "format_kv.h").is_file()), None)
-    if not compiler[0]:
-        pytest.skip("no C++ compiler: the kernels cannot be compiled for the CPU")
-    if include is None or not (KERNELS / "kv_page.cuh").is_file():
-        pytest.skip("no sources of the kernels here")
-    out = tmp_path_factory.mktemp("emulated") / "kernels.so"
-    folders = [f"-I{path}" for path in (HERE / "emulation", KERNELS, include)]
-    # a GPU takes no word that is not aligned: here it is a trap
-    traps = ["-fsanitize=alignment,shift,bounds", "-fsanitize-undefined-trap-on-error"]
-    source = str(HERE / "emulation" / "kv_kernels.cpp")
-    command = [*compiler, "-std=c++17", "-O1", "-shared", "-fPIC", *traps, *folders, source]
-    subprocess.run([*command, "-o", str(out)], check=True, timeout=600)
-    return ctypes.CDLL(str(out))
+def emulated(compile_kernels):
+    return compile_kernels("kv_kernels.cpp")
 
 
 def values(pages, channels, kind):

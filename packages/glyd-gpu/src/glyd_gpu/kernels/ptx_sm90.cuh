@@ -190,11 +190,6 @@ __device__ __forceinline__ uint32_t and_or(uint32_t a, uint32_t m, uint32_t c) {
 __device__ __forceinline__ uint32_t pick(uint32_t a, uint32_t b, uint32_t m) {
   return lop3<0xE4>(a, b, m);
 } /* m ? a : b */
-__device__ __forceinline__ uint32_t shr_clamp(uint32_t a, uint32_t n) { /* n = 32 gives 0 */
-  uint32_t r;
-  asm("shr.u32 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(n));
-  return r;
-}
 __device__ __forceinline__ uint32_t bf16_pair(float a, float b) {
   const __nv_bfloat162 v = __floats2bfloat162_rn(a, b);
   return *reinterpret_cast<const uint32_t *>(&v);
