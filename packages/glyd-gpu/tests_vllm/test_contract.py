@@ -8,13 +8,16 @@ Every one's own classes then load small layers and experts through the plugin an
 multiply with them on the CPU, without vLLM's compiled code.
 """
 
+import importlib.util
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+METRICS = Path(__file__).parents[3] / "examples" / "vllm-metrics"
 SOURCES = [Path(p) for p in os.environ.get("GLYD_VLLM_SOURCES", "").split(":") if p]
 
 PROGRAM = """
@@ -165,3 +168,13 @@ def test_other_versions(source, program, tmp_path):
 @pytest.mark.parametrize("program", [PROGRAM, LAYERS], ids=["classes", "layers"])
 def test_the_installed_version(program, tmp_path):
     assert holds(program, tmp_path) is True
+
+
+@pytest.mark.parametrize("source", [None, *SOURCES], ids=lambda p: p.name if p else "installed")
+def test_metrics_of_the_examples(source):
+    package = source / "vllm" if source else Path(importlib.util.find_spec("vllm").origin).parent
+    there = "".join(file.read_text() for file in (package / "v1" / "metrics").glob("*.py"))
+    named = {name for file in METRICS.iterdir() for name in re.findall(r"vllm:[a-z_]+", file.read_text())}
+    bare = {re.sub("_(?:bucket|total)$", "", name) for name in named}
+    assert len(bare) > 8
+    assert {name for name in bare if f'"{name}"' not in there} == set()
