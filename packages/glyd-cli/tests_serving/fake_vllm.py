@@ -13,6 +13,14 @@ import os
 import sys
 import time
 
+METRICS = b"""# HELP python_info Python platform information
+# TYPE python_info gauge
+python_info{version="3.12"} 1.0
+# HELP vllm:num_requests_running Number of requests in model execution batches.
+# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{engine="0",model_name="m"} 2.0
+"""
+
 
 def met(condition, words):
     name, _, most = condition.partition("<=")
@@ -28,6 +36,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
     def do_GET(self):
+        if self.path == "/metrics":
+            self.answer(200, METRICS)
+            return
         self.send_response(200 if self.path == "/health" else 404)
         self.send_header("Content-Length", "0")
         self.end_headers()

@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import httpx
 import pytest
 import transformers
 
@@ -25,8 +26,10 @@ from glyd_cli.errors import FileError, UsageError
 from glyd_cli.machine import Card
 from glyd_cli.serve import ServeOptions, chosen_engine, parse_serve
 from glyd_cli.serving import vllm_process
+from glyd_cli.serving.app import make_app
 from glyd_cli.serving.engine import EngineError, ModelInfo, PromptTooLongError, QueueFullError, Sampling
 from glyd_cli.serving.grammar import for_json_schema
+from glyd_cli.serving.pool import Models
 from glyd_cli.serving.vllm_engine import VllmEngine, request_body, steps
 from glyd_cli.serving.vllm_log import Cause, classify
 from glyd_cli.serving.vllm_plan import Plan, make_plan, wanted_gpus
@@ -313,6 +316,24 @@ def test_queue_is_bounded_and_leaving_frees_a_place(engine, fake, wait_for):
 
     asyncio.run(run())
     wait_for(lambda: len(fake("gone")) == 3)
+
+
+def test_metrics_of_vllm_stand_beside_our_own(engine, process, tokenizer):
+    app = make_app(Models.of(engine, tokenizer))
+
+    async def ask():
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return (await client.get("/metrics")).text
+
+    found = asyncio.run(ask())
+    assert 'vllm:num_requests_running{engine="0",model_name="m"} 2.0' in found
+    assert "# TYPE vllm:num_requests_running gauge" in found
+    assert "glyd_requests_running" in found
+    assert "python_info" not in found
+    process.stop()
+    engine._client = None  # of the event loop before
+    assert "vllm:" not in asyncio.run(ask())
 
 
 def test_the_log_goes_when_all_was_well(engine, process):

@@ -329,4 +329,9 @@ def _add_facts(app: FastAPI, models: Models, metrics: Metrics) -> None:
 
     @app.get("/metrics")
     async def shown_metrics() -> PlainTextResponse:
-        return PlainTextResponse(metrics.text(), media_type="text/plain; version=0.0.4")
+        text = metrics.text()
+        for name in models.names:
+            served = models.loaded(name)
+            if served is not None and served.engine.info.task == "generate":
+                text += await cast("Engine", served.engine).own_metrics()
+        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")

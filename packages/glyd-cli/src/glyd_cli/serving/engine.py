@@ -206,3 +206,7 @@ class Engine(Protocol):
     def kv(self) -> KvHeld | None:
         """Return what the KV cache takes; None where another process knows."""
         ...
+
+    async def own_metrics(self) -> str:
+        """Return what the engine itself counts, in Prometheus' form; empty where it counts nothing."""
+        ...

@@ -196,6 +196,10 @@ class TransformersEngine:
         running = min(n, self._n_slots)
         return Load(n_running=running, n_waiting=n - running)
 
+    async def own_metrics(self) -> str:
+        """Return nothing: what this engine does is counted around it."""
+        return ""
+
     def kv(self) -> KvHeld:
         """Return what the KV cache takes."""
         if self._kv_form == "packed":

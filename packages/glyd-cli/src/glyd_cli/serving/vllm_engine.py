@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -30,6 +31,8 @@ _TOKEN = "token_id:"  # noqa: S105 - how vLLM writes token ids in log-probabilit
 _EVENT = "data: "
 _DONE = "[DONE]"
 _CONNECT_S = 10.0
+_METRICS_S = 5.0
+_METRIC = re.compile(r"^(?:# (?:HELP|TYPE) )?vllm:")  # what else its process says of itself is not the server's
 
 
 class VllmEngine:
@@ -71,6 +74,26 @@ class VllmEngine:
     def kv(self) -> None:
         """Say nothing: vLLM's own metrics do."""
 
+    async def own_metrics(self) -> str:
+        """Return vLLM's metrics; empty while it does not answer."""
+        try:
+            answer = await self._connection().get("/metrics", timeout=_METRICS_S)
+            answer.raise_for_status()
+        except httpx.HTTPError:
+            return ""
+        return "".join(line for line in answer.text.splitlines(keepends=True) if _METRIC.match(line))
+
+    def _connection(self) -> httpx.AsyncClient:
+        """Return what asks vLLM, made with the first request: it belongs to the loop that is running then."""
+        if self._client is None:
+            timeout = httpx.Timeout(None, connect=_CONNECT_S)
+            limits = httpx.Limits(max_connections=None, max_keepalive_connections=64)
+            headers = {"Authorization": f"Bearer {self._process.key}"}
+            self._client = httpx.AsyncClient(
+                base_url=self._process.url, timeout=timeout, limits=limits, headers=headers, trust_env=False
+            )
+        return self._client
+
     def load(self) -> Load:
         """Return how much runs and waits."""
         running = min(self._n_active, self._n_slots)
@@ -82,17 +105,10 @@ class VllmEngine:
             raise PromptTooLongError(len(prompt), self.info.context)
         if self._n_active >= self._n_slots + self._n_queue:
             raise QueueFullError(f"{self._n_queue} requests wait already")
-        if self._client is None:
-            timeout = httpx.Timeout(None, connect=_CONNECT_S)
-            limits = httpx.Limits(max_connections=None, max_keepalive_connections=64)
-            headers = {"Authorization": f"Bearer {self._process.key}"}
-            self._client = httpx.AsyncClient(
-                base_url=self._process.url, timeout=timeout, limits=limits, headers=headers, trust_env=False
-            )
         body = request_body(self.info, prompt, sampling)
         self._n_active += 1
         try:
-            async with self._client.stream("POST", "/v1/completions", json=body) as answer:
+            async with self._connection().stream("POST", "/v1/completions", json=body) as answer:
                 if answer.status_code != 200:
                     raise EngineError(_message(await answer.aread()))
                 async for line in answer.aiter_lines():
