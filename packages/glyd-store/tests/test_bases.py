@@ -79,6 +79,45 @@ def test_large_deltas_make_short_chains():
                 assert len(chain) <= 5 or _bases.followed_nbytes(core, chain)[-2] <= info.size * _bases.FOLLOWED_MAX
 
 
+def test_a_new_chain_starts_alone_where_that_takes_less():
+    """Tables as columns may take less than their difference to a version that is some way back."""
+    rng = random.Random(8)
+    numbers = [0] * 40_000
+
+    def table():
+        return b"".join(b"%d,row %d,%d\n" % (i, i, number) for i, number in enumerate(numbers))
+
+    backend = MemoryBackend()
+    backend.decodes_max = 5
+    with Store(backend, threads=1) as store:
+        versions = []
+        for _ in range(8):
+            versions.append(table())
+            for i in rng.sample(range(len(numbers)), 1600):
+                numbers[i] = rng.randrange(1000)
+            store.put("table", versions[-1])
+        assert [info.n_decodes for info in store.versions("table")] == [1, 2, 3, 4, 5, 1, 2, 3]
+        # noise does not: what starts a chain there has the root as base
+        for i in range(7):
+            store.put("noise", noise(400_000, 3) + noise(100, i))
+        assert [info.n_decodes for info in store.versions("noise")] == [1, 2, 3, 4, 5, 2, 3]
+        assert [store.get(info) for info in store.versions("table")] == versions
+        assert store.check(decode=True).ok
+
+
+@pytest.mark.parametrize("level", ["turbo", "cold"])
+def test_new_chains_at_every_level(level):
+    backend = MemoryBackend()
+    backend.decodes_max = 5
+    with Store(backend, level=level, threads=1) as store:
+        lines = b"".join(b"%d is one line of many\n" % i for i in range(12_000))
+        versions = [lines[:i] + b"edit" + lines[i:] for i in range(0, 60_000, 10_000)]
+        for data in versions:
+            store.put("v", data)
+        assert [store.get(info) for info in store.versions("v")] == versions
+        assert max(info.n_decodes for info in store.versions("v")) == 5
+
+
 def test_reads_of_the_longest_chain():
     versions = [noise(600_000, 5)]
     for i in range(40):

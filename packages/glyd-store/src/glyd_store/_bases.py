@@ -32,22 +32,29 @@ def n_members(core: Core, family: str) -> int:
     return 0 if last is None else int(last) + 1
 
 
-def find_base(core: Core, source: Source, name: str) -> tuple[Row, float] | None:
-    """Return the content to use as base, and how alike it is (0: unknown); None: there is none."""
+def find_base(core: Core, source: Source, name: str) -> tuple[Row, float, bool] | None:
+    """Find the content to use as base.
+
+    Returns
+    -------
+    tuple or None
+        The content; how alike the nearest one is (0: unknown); whether it is that one, not one of its
+        bases, with which a new chain starts. None: there is none.
+    """
     found = find_candidates(core.index, source.fingerprints)
     for number, alike in found:
         if alike < ALIKE_MIN:
             break
         row = _usable(core, content_by_number(core, number))
         if row is not None:
-            return row, alike
+            return row, alike, row.number == number
     latest = core.index.value(
         "SELECT content FROM object WHERE name = ? AND deleted IS NULL ORDER BY id DESC LIMIT 1", encode_name(name)
     )
     for number in dict.fromkeys([*([latest] if latest is not None else []), *(number for number, _ in found[:1])]):
         row = _usable(core, content_by_number(core, number))
         if row is not None:
-            return row, 0.0
+            return row, 0.0, row.number == number
     return None
 
 

@@ -42,7 +42,8 @@ PAYS = 0.8
 """Part of the bytes alone that a delta may take."""
 
 SURE = 0.02
-"""Part of a content from which no one asks what it takes alone: there is next to nothing left to save."""
+"""Part of a content from which no one asks what it takes alone, as there is next to nothing left to save; but where
+a new chain starts: tables that stand alone may take a hundredth themselves, and what follows then has short chains."""
 
 RECORDS_PAY = 0.9
 """Part of the bytes that samples may take as records, so that a content without base is written that way."""
@@ -230,7 +231,7 @@ class Writer:
         if source.data is not None and source.is_ours:  # the next version may be based on it
             core.bases.put(source.sha256, glyd.Base(source.data))
 
-    def _try_delta(self, source: Source, base: Row, alike: float) -> tuple[Frame, Row | None] | None:
+    def _try_delta(self, source: Source, base: Row, alike: float, is_nearest: bool) -> tuple[Frame, Row | None] | None:
         """Write a content against a base, and alone when that may be smaller; None: neither was done."""
         with ExitStack() as stack:
             try:
@@ -247,7 +248,7 @@ class Writer:
             if alike < ALIKE_MIN and not self._sample_pays(source, decoded):
                 return None
             delta = self.write(source, decoded)
-        if delta[1].nbytes <= SURE * source.size or delta[1].nbytes <= PAYS * self._estimate_alone(source):
+        if self._pays(delta[1].nbytes, source, is_nearest):
             return delta, base
         try:
             plain = self.write(source, None)
@@ -259,6 +260,13 @@ class Writer:
             return delta, base
         delta[0].discard()
         return plain, None
+
+    def _pays(self, nbytes: int, source: Source, is_nearest: bool) -> bool:
+        """Say whether a delta takes so little that no one need ask what the content takes alone."""
+        if is_nearest and nbytes <= SURE * source.size:
+            return True
+        alone = self._estimate_alone(source)
+        return nbytes <= PAYS * (alone if is_nearest else alone * self._share_as_records(source))
 
     def _estimate_alone(self, source: Source) -> float:
         """Return about how many bytes a content takes without a base, from samples."""
@@ -281,13 +289,15 @@ class Writer:
             against += len(glyd.compress(piece, self.level_of_deltas, base=base, threads=self.threads))  # type: ignore[arg-type]
         return against <= PAYS * alone
 
-    def _pays_as_records(self, source: Source) -> bool:
-        """Say whether pieces of a content are smaller as columns of tables and logs, by enough to take the time."""
+    def _share_as_records(self, source: Source) -> float:
+        """Return the part that pieces of a content take as columns of tables and logs; 1: they are no smaller."""
+        if self.level == "cold":  # has none
+            return 1.0
         plain, records = 0, 0
         for piece in self._samples(source, _RECORDS_SAMPLE_NBYTES):
             plain += len(glyd.compress(piece, self.level, threads=1))  # type: ignore[arg-type]
             records += len(glyd.compress(piece, self.level, records=True, threads=1))  # type: ignore[arg-type]
-        return records <= RECORDS_PAY * plain
+        return min(1.0, records / plain) if plain else 1.0
 
     def write(self, source: Source, base: glyd.Base | None) -> Frame:
         """Write a content as a frame without a name, and read it back."""
@@ -296,7 +306,7 @@ class Writer:
             out = HashingFile(staged.file)
             progress = self._tell("write")
             level = self.level if base is None else self.level_of_deltas
-            records = base is None and level != "cold" and self._pays_as_records(source)
+            records = base is None and self._share_as_records(source) <= RECORDS_PAY
             segment_size = SEGMENTS.get(level) if base is None else None
             if source.data is not None and source.size <= IN_MEMORY_NBYTES:
                 frame = glyd.compress(
