@@ -40,7 +40,7 @@ class ObjectInfo:
         Bytes that its content takes in the store; its share, where it lies in a pack. Objects
         with the same content share them.
     n_decodes
-        Frames that a read decodes: 1 … 16, more than 5 only where they are small.
+        Frames that a read decodes: 1 … 32, more than 5 only where they are small.
     tags
         What was given with it.
     deleted
