@@ -12,7 +12,7 @@ template <int Lanes, int Heads> static void attention(const PagedArgs &p) {
   emulation::launch({(unsigned)p.splits, (unsigned)(p.key_heads * groups), (unsigned)p.sequences}, kPagedThreads,
                     paged_shared<Lanes, Heads>(), [&] { paged_attention_kernel<Lanes, Heads>(p); });
   if (p.splits > 1)
-    emulation::launch({(unsigned)(p.sequences * p.heads), 1, 1}, (unsigned)((p.channels + 31) / 32 * 32), 0,
+    emulation::launch({(unsigned)(p.sequences * p.heads), 1, 1}, (unsigned)((p.channels + 31) / 32 * 32), kPagedSplits * 4,
                       [&] { paged_merge_kernel(p); });
 }
 template <int Lanes> static void attention_heads(const PagedArgs &p) {

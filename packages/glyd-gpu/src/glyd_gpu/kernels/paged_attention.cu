@@ -23,7 +23,7 @@ static bool is_possible(const int64_t *s) {
   return s[kSequences] <= 65535 && s[kKeyHeads] >= 1 && s[kHeads] >= s[kKeyHeads] && s[kHeads] % s[kKeyHeads] == 0 &&
          s[kHeads] <= 65535 && s[kChannels] >= 8 && s[kChannels] <= kPagedChannels && s[kChannels] % 8 == 0 &&
          s[kSlots] >= 1 && s[kSlots] <= ((int64_t)1 << 40) && s[kPages] >= 1 && tokens >= 1 && (tokens & (tokens - 1)) == 0 &&
-         s[kPages] <= 0x7FFFFFFF / 2 / tokens && s[kPageStride] >= tokens && s[kSplits] >= 1 && s[kSplits] <= 1024;
+         s[kPages] <= 0x7FFFFFFF / 2 / tokens && s[kPageStride] >= tokens && s[kSplits] >= 1 && s[kSplits] <= kPagedSplits;
 }
 
 int64_t glyd_gpu_paged_attention_workspace(const int64_t *shape) {

@@ -6,7 +6,8 @@
  * and a table of pages for every sequence.
  *
  * A block takes a range of a sequence's tokens for one key head and up to
- * eight of the query heads that share it. Eight channels a lane, so that 8, 16
+ * eight of the query heads that share it; short sequences have fewer ranges than
+ * the grid has room for, and blocks without one end at once. Eight channels a lane, so that 8, 16
  * or 32 lanes hold a token; every such group of lanes keeps maximum, sum and
  * output of its own tokens, and they are put together at the end: groups and
  * warps by shared memory, ranges by a second kernel, each in a fixed order.
@@ -24,11 +25,13 @@
 constexpr int kPagedWarps = 4, kPagedThreads = kPagedWarps * 32;
 constexpr int kPagedLoads = 4;      /* tokens in flight of a group of lanes */
 constexpr int kPagedHeads = 8;      /* query heads of a block at most */
+constexpr int kPagedRange = 64;     /* tokens of a range at least: fewer are not worth a block */
+constexpr int kPagedSplits = 256;   /* ranges of a sequence at most */
 constexpr int kPagedChannels = 256; /* of a head at most */
 
 struct PagedArgs {
   uint16_t *out;           /* [sequences, heads, channels] bf16 */
-  float *partial;          /* [sequences, heads, splits, 2 + channels] fp32; NULL with one split */
+  float *partial;          /* [sequences, heads, splits, 2 + channels] fp32, of sequences of several ranges */
   const uint16_t *q;       /* bf16, of strides below */
   uint16_t *k, *v;         /* caches [slots, key heads, channels] bf16 */
   const uint16_t *new_k;   /* of the newest token, also written to its slot; NULL: it is there already */
@@ -69,19 +72,34 @@ __device__ __forceinline__ void paged_floats(float (&f)[8], const uint4 &x) {
   for (int i = 0; i < 4; i++) f[2 * i] = paged_float(words[i] << 16), f[2 * i + 1] = paged_float(words[i] & 0xFFFF0000u);
 }
 
-/* Bytes of shared memory of a block: what groups of lanes found. */
+/* Bytes of shared memory of a block: what groups of lanes found, and how it is put together. */
 template <int Lanes, int Heads> __host__ __device__ constexpr int paged_shared() {
-  return kPagedWarps * (32 / Lanes) * Heads * (8 * Lanes + 2) * 4;
+  return kPagedWarps * (32 / Lanes) * Heads * (8 * Lanes + 2 + 1) * 4;
 }
 
-/* Sums of several parts: the largest of their maxima, and the sum that belongs to it. */
-__device__ __forceinline__ float paged_merge(const float *parts, int n, int64_t stride, float &most) {
-  most = -INFINITY;
-  for (int i = 0; i < n; i++) most = fmaxf(most, parts[i * stride]);
-  if (most == -INFINITY) return 0;
-  float sum = 0;
-  for (int i = 0; i < n; i++) sum += paged_exp2(parts[i * stride] - most) * parts[i * stride + 1];
-  return sum;
+/* Tokens of a sequence, and of each of its ranges. */
+__device__ __forceinline__ int paged_tokens(const PagedArgs &p, int sequence) {
+  return min(p.lengths[sequence], p.pages << p.page_shift);
+}
+__device__ __forceinline__ int paged_range(const PagedArgs &p, int n) {
+  const int range = (n + p.splits - 1) / p.splits;
+  return (range + kPagedRange - 1) / kPagedRange * kPagedRange;
+}
+
+/* What n parts of [most, sum, …] are multiplied with when they are put together, by the lanes of a warp. */
+__device__ __forceinline__ void paged_factors(float *factors, const float *parts, int n, int64_t stride, bool whole,
+                                              float &top, float &total) {
+  const int lane = threadIdx.x % 32;
+  top = -INFINITY, total = 0;
+  for (int i = lane; i < n; i += 32) top = fmaxf(top, parts[i * stride]);
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2) top = fmaxf(top, __shfl_xor_sync(~0u, top, d));
+  const float base = top == -INFINITY ? 0.0f : top;
+  for (int i = lane; i < n; i += 32) total += paged_exp2(parts[i * stride] - base) * parts[i * stride + 1];
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2) total += __shfl_xor_sync(~0u, total, d);
+  const float by = whole ? (total > 0 ? 1.0f / total : 0.0f) : 1.0f;
+  for (int i = lane; i < n; i += 32) factors[i] = paged_exp2(parts[i * stride] - base) * by;
 }
 
 template <int Lanes, int Heads> __global__ void __launch_bounds__(kPagedThreads) paged_attention_kernel(const PagedArgs p) {
@@ -97,9 +115,10 @@ template <int Lanes, int Heads> __global__ void __launch_bounds__(kPagedThreads)
   const int sequence = blockIdx.z;
   const int first_head = key_head * sharing + head_group * Heads, n_heads = min(Heads, sharing - head_group * Heads);
   const bool has_channel = channel < p.channels;
-  const int n = min(p.lengths[sequence], p.pages << p.page_shift);
-  const int units = (n + step - 1) / step, each = (units + p.splits - 1) / p.splits * step;
-  const int begin = split * each, end = min(n, begin + each);
+  const int n = paged_tokens(p, sequence), range = paged_range(p, n);
+  const int begin = split * range, end = min(n, begin + range);
+  if (begin >= n && split > 0) return; /* all threads */
+  const bool is_whole = range >= n;
   const int32_t *table = p.tables + (int64_t)sequence * p.pages;
 
   float q[Heads][8], out[Heads][8], most[Heads], sum[Heads];
@@ -182,36 +201,54 @@ template <int Lanes, int Heads> __global__ void __launch_bounds__(kPagedThreads)
     for (int i = 0; i < 8; i++) to[2 + channel + i] = out[h][i];
   }
   __syncthreads();
+  constexpr int n_parts = kPagedWarps * tokens, stride = Heads * (D + 2);
+  float *factors = parts + n_parts * stride; /* [head][group] */
+  for (int h = warp; h < n_heads; h += kPagedWarps) {
+    float top, total;
+    paged_factors(factors + h * n_parts, parts + h * (D + 2), n_parts, stride, is_whole, top, total);
+    if (!is_whole && lane == 0) {
+      float *to = p.partial + (((int64_t)sequence * p.heads + first_head + h) * p.splits + split) * (p.channels + 2);
+      to[0] = top, to[1] = total;
+    }
+  }
+  __syncthreads();
   for (int i = threadIdx.x; i < n_heads * p.channels; i += kPagedThreads) {
     const int h = i / p.channels, c = i % p.channels;
-    const float *of = parts + h * (D + 2);
-    constexpr int n_parts = kPagedWarps * tokens, stride = Heads * (D + 2);
-    float top, value = 0;
-    const float total = paged_merge(of, n_parts, stride, top);
-    if (top != -INFINITY)
-      for (int w = 0; w < n_parts; w++) value += paged_exp2(of[w * stride] - top) * of[w * stride + 2 + c];
+    const float *of = parts + h * (D + 2) + 2 + c;
+    float value = 0;
+#pragma unroll
+    for (int w = 0; w < n_parts; w++) value += factors[h * n_parts + w] * of[w * stride];
     const int64_t row = (int64_t)sequence * p.heads + first_head + h;
-    if (p.splits == 1) {
-      p.out[row * p.channels + c] = paged_bf16(top == -INFINITY ? 0.0f : value / total);
-    } else {
-      float *to = p.partial + (row * p.splits + split) * (p.channels + 2);
-      if (c == 0) to[0] = top, to[1] = total;
-      to[2 + c] = value;
-    }
+    if (is_whole)
+      p.out[row * p.channels + c] = paged_bf16(value);
+    else
+      p.partial[(row * p.splits + split) * (p.channels + 2) + 2 + c] = value;
   }
 }
 
 /* Ranges of tokens together, in their order. A block a query head, a thread a channel. */
 __global__ void __launch_bounds__(kPagedChannels) paged_merge_kernel(const PagedArgs p) {
-  const int c = threadIdx.x;
-  if (c >= p.channels) return;
+#ifdef GLYD_EMULATION
+  float *factors = (float *)emulated_shared();
+#else
+  __shared__ float factors[kPagedSplits];
+#endif
+  const int c = threadIdx.x, sequence = blockIdx.x / p.heads;
+  const int n = paged_tokens(p, sequence), range = paged_range(p, n);
+  if (range >= n) return; /* all threads: the one range is the whole, and out is written */
+  const int n_ranges = (n + range - 1) / range;
   const int64_t stride = p.channels + 2;
   const float *of = p.partial + (int64_t)blockIdx.x * p.splits * stride;
-  float top, value = 0;
-  const float total = paged_merge(of, p.splits, stride, top);
-  if (top != -INFINITY)
-    for (int i = 0; i < p.splits; i++) value += paged_exp2(of[i * stride] - top) * of[i * stride + 2 + c];
-  p.out[(int64_t)blockIdx.x * p.channels + c] = paged_bf16(top == -INFINITY ? 0.0f : value / total);
+  if (c < 32) {
+    float top, total;
+    paged_factors(factors, of, n_ranges, stride, true, top, total);
+  }
+  __syncthreads();
+  if (c >= p.channels) return;
+  float value = 0;
+#pragma unroll 4
+  for (int i = 0; i < n_ranges; i++) value += factors[i] * of[i * stride + 2 + c];
+  p.out[(int64_t)blockIdx.x * p.channels + c] = paged_bf16(value);
 }
 
 #endif
