@@ -32,6 +32,7 @@ from torch.profiler import ProfilerActivity, profile
 from glyd_cli.serve import ServeOptions
 from glyd_cli.serving.engine import Sampling
 from glyd_cli.serving.loading import make_engine
+from glyd_cli.serving.transformers_engine import describe_model
 from glyd_gpu._fused import fused, merge_plain
 from glyd_gpu._merge import merge_modules
 from glyd_gpu._pack_live import pack_modules
@@ -114,7 +115,7 @@ def measure(model, options, arguments, name):
     engine = make_engine(options, model, tokenizer_for(model.config))
     engine.start()
     info = engine.info
-    say(f"{name}: weights {info.weight_nbytes / 1e9:.2f} GB, window {info.context}, KV {engine._kv_tokens} tokens")
+    say(f"{name}: window {info.context}, KV {engine._kv_tokens} tokens")
     speeds = {}
     try:
         say(f"{name}: same tokens twice: {asyncio.run(same_twice(engine, 30, 24))}")
@@ -177,7 +178,8 @@ def main():
                 if device.type == "cuda":
                     merge_modules(model)
                 say(f"{layout}: {packed.n_matrices} matrices packed in {packed.seconds:.1f} s, wrong {packed.wrong}")
-            elif device.type == "cuda":
+            say(f"{layout}: weights {describe_model(model, layout).weight_nbytes / 1e9:.2f} GB")
+            if layout == "bf16" and device.type == "cuda":
                 merge_plain(model)
             with fused(model) if arguments.fused else contextlib.nullcontext():
                 results[layout] = measure(model, options, arguments, layout)

@@ -55,6 +55,7 @@ def serving(config, folder, *, tiny):
     layouts = ["--layouts", "bf16,mma12,tiered"]
     context = ["--context", "300" if tiny else "32768"]
     return [
+        Step("check", [PYTHON, str(HERE / "check_engine.py")], 120),
         Step("serve", [*bench, *sizes, *layouts], 260),
         Step("start", [PYTHON, str(HERE / "bench_start.py"), str(config), str(folder), *context], 240),
         Step("serve-eager", [*bench, *sizes, *layouts, "--no-graphs"], 200),
