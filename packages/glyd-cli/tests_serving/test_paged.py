@@ -12,6 +12,7 @@ import transformers
 import glyd_gpu
 from glyd_cli.errors import UsageError
 from glyd_cli.serve import ServeOptions
+from glyd_cli.serving import paged
 from glyd_cli.serving.engine import Sampling
 from glyd_cli.serving.loading import attends_on_pages
 from glyd_cli.serving.paged import ATTENTION, paged_attention, why_not
@@ -173,6 +174,18 @@ def test_which_models_can(loaded, save_model, tmp_path):
         with pytest.raises(UsageError, match=f"--graphs: steps of tiny cannot be captured, since .*{reason}"):
             attends_on_pages(options, odd, "plain")
         options.graphs = False
+
+
+def test_another_version_of_the_cache(loaded, monkeypatch):
+    """What keeps pages in a way that is not known here is left to transformers."""
+    assert paged._knows_cache()
+
+    class PagedAttentionCache:
+        def __init__(self):
+            self.sheets = {}
+
+    monkeypatch.setattr(paged.batch_cache, "PagedAttentionCache", PagedAttentionCache)
+    assert why_not(loaded[0]) == "this version of transformers keeps its cache in another way"
 
 
 def test_attention_that_is_not_known_is_refused():

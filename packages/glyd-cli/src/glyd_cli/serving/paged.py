@@ -11,6 +11,7 @@ the step is a CUDA graph for so many rows, whatever the lengths.
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch.nn.attention.bias import causal_lower_right
 from transformers import AttentionInterface
+from transformers.generation.continuous_batching import cache as batch_cache
 from transformers.generation.continuous_batching.requests import TMP_TOKEN_ID
 
 from glyd_cli.serving.sampling import draw
@@ -46,9 +48,17 @@ def why_not(model: Any) -> str | None:
     channels = int(getattr(config, "head_dim", None) or config.hidden_size // heads)
     if channels % 8 or channels > 256 or heads % int(getattr(config, "num_key_value_heads", None) or heads):
         return f"heads of {channels} channels"
+    if not _knows_cache():
+        return "this version of transformers keeps its cache in another way"
     if model.config._attn_implementation != "sdpa":  # noqa: SLF001 - no public place for it
         return f"it attends with {model.config._attn_implementation}"  # noqa: SLF001
     return None
+
+
+def _knows_cache() -> bool:
+    """Say whether transformers keeps the cache of a batch as `Pages` reads it."""
+    names = set(inspect.unwrap(batch_cache.PagedAttentionCache.__init__).__code__.co_names)
+    return "cache_allocators" in names or {"group_cache_managers", "key_cache", "value_cache"} <= names
 
 
 class Pages:
