@@ -61,24 +61,29 @@ static glyd_status beats_lz(const glyd_plan *plan, void *workspace, const uint8_
 
 #define SMALL_RECORD ((size_t)1 << 20) /* content up to which bytes count for more than the rate of writing */
 
-/* Is an LZ segment better than what there is? Small ones are read faster than columns: up to level max, those have to
- * be a 32nd smaller. */
-static int is_better(const glyd_plan *plan, size_t lz_size, size_t size, int kind) {
-  const size_t most = kind == GLYD_KIND_RECORD && plan->lz.level <= GLYD_LEVEL_MAX ? size + size / 32 : size;
-  return lz_size < most;
+/* Is an LZ segment better than what there is? They are read faster than columns: up to level max, those have to be a
+ * 32nd smaller, a 64th of little content. */
+static int is_better(const glyd_plan *plan, size_t len, size_t lz_size, size_t size, int kind) {
+  if (kind != GLYD_KIND_RECORD || plan->lz.level > GLYD_LEVEL_MAX) return lz_size < size;
+  return lz_size < size + size / (len <= SMALL_RECORD ? 64 : 32);
 }
 
-/* An LZ segment by the level above, if that is better. */
-static glyd_status encode_higher(const glyd_plan *plan, uint8_t *own, const uint8_t *in, size_t len, uint8_t *payload,
-                                 int *kind, size_t *size) {
-  glyd_lz_config lz = plan->lz;
-  lz.level = GLYD_LEVEL_HIGH;
-  const uint64_t at = GLYD_RECORD_ALIGN(*size + *size / 8), memory = glyd_segment_record_encode_workspace(&plan->lz);
-  if (at + glyd_lz_encode_workspace(&lz) > memory) return GLYD_OK;
+/* An LZ segment if that is better; small ones at level max by the level above. own: what records are made in. */
+static glyd_status encode_beside(const glyd_plan *plan, void *workspace, uint8_t *own, const uint8_t *in, size_t len,
+                                 uint8_t *payload, int *kind, size_t *size) {
+  const size_t room = *size + *size / 8; /* a level above max takes about so much less */
   size_t lz_size;
-  const glyd_status status = glyd_lz_encode(&lz, own + at, in, len, own, *size + *size / 8, &lz_size);
+  glyd_status status = glyd_lz_encode(&plan->lz, workspace, in, len, own, room, &lz_size);
   if (status == GLYD_E_BUFFER) return GLYD_OK;
-  if (status || !is_better(plan, lz_size, *size, *kind)) return status;
+  glyd_lz_config higher = plan->lz;
+  higher.level = GLYD_LEVEL_HIGH;
+  const uint64_t at = GLYD_RECORD_ALIGN(room), own_size = glyd_segment_record_encode_workspace(&plan->lz);
+  if (status == GLYD_OK && plan->lz.level == GLYD_LEVEL_MAX && len <= SMALL_RECORD &&
+      at + glyd_lz_encode_workspace(&higher) <= own_size) {
+    status = glyd_lz_encode(&higher, own + at, in, len, own, room, &lz_size);
+    if (status == GLYD_E_BUFFER) return GLYD_OK; /* more than at level max: hardly ever */
+  }
+  if (status || !is_better(plan, len, lz_size, *size, *kind)) return status;
   memcpy(payload, own, lz_size);
   *kind = GLYD_KIND_LZ;
   *size = lz_size;
@@ -95,20 +100,10 @@ static glyd_status encode_record(const glyd_plan *plan, void *workspace, const u
     return GLYD_OK;
   }
   int beats;
-  glyd_status status = beats_lz(plan, workspace, in, len, own, *size, &beats);
+  const glyd_status status = beats_lz(plan, workspace, in, len, own, *size, &beats);
   *kind = GLYD_KIND_RECORD;
   if (status || beats) return status;
-  size_t lz_size;
-  const size_t room = *size + *size / 8; /* a level above max takes about so much less */
-  status = glyd_lz_encode(&plan->lz, workspace, in, len, own, room, &lz_size);
-  if (status == GLYD_E_BUFFER) return GLYD_OK;
-  if (status == GLYD_OK && is_better(plan, lz_size, *size, *kind)) {
-    memcpy(payload, own, lz_size);
-    *kind = GLYD_KIND_LZ;
-    *size = lz_size;
-  }
-  if (status || plan->lz.level != GLYD_LEVEL_MAX || len > SMALL_RECORD) return status;
-  return encode_higher(plan, own, in, len, payload, kind, size);
+  return encode_beside(plan, workspace, own, in, len, payload, kind, size);
 }
 
 /* A filtered segment; *size 0: no filter pays. */

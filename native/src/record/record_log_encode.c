@@ -25,7 +25,8 @@
 #define TEXTS_LOG 9u
 #define GROUP_MAX 1024u                 /* skeletons of lines with the same number of fields that are compared */
 #define PARTS 16u                       /* of long content that are looked at for fields */
-#define PART_BYTES ((uint32_t)32 << 10) /* of each */
+#define PART_BYTES ((uint32_t)32 << 10) /* of each, at most; else half of all */
+#define PARTED ((uint32_t)128 << 10)    /* content that is not looked at as a whole */
 
 enum { OTHER = 0, DIGIT = 1, LETTER = 2 };
 
@@ -71,28 +72,36 @@ static int has_shape(const splitter *s, const uint8_t *p, const char *shape) {
   return 1;
 }
 
+/* Are these eight bytes the shape, with digits where it has zeros? */
+GLYD_INLINE int is_like(const uint8_t *p, const char *shape) {
+  const uint64_t zeros = 0x3030303030303030u, high = 0x8080808080808080u;
+  const uint64_t x = glyd_load64(p) ^ zeros, y = glyd_load64(shape) ^ zeros;
+  const uint64_t is_zero = ~(((y & ~high) + 0x7F7F7F7F7F7F7F7Fu) | y) & high; /* constants, as the shape is one */
+  const uint64_t digits = (is_zero >> 7) * 0xFFu;
+  const uint64_t v = x & digits; /* 9 at most in each byte: with 118 more its highest bit stays 0 */
+  return ((x ^ y) & ~digits) == 0 && ((((v & ~high) + 0x7676767676767676u) | v) & high) == 0;
+}
+
+/* End of the time at p, where 8 bytes can be read, without its fraction, or p. */
+static const uint8_t *skip_seconds(const splitter *s, const uint8_t *p) {
+  if (p[2] == ':') return is_like(p, "00:00:00") ? p + 8 : p;
+  const uint8_t *const clock = p + 11;
+  if (p[2] == '/') return has_shape(s, p, "dd/aaa/dddd:dd:dd:dd") ? p + 20 : p;
+  if (s->end - p < 19 || (clock[-1] != ' ' && clock[-1] != 'T') || !is_like(clock, "00:00:00")) return p;
+  if (s->kind[clock[-3]] != DIGIT || s->kind[clock[-2]] != DIGIT) return p;
+  const int like = p[4] == '-' ? is_like(p, "0000-00-") : clock[-1] == ' ' && is_like(p, "0000/00/");
+  return like ? clock + 8 : p;
+}
+
 /* End of the time at p, or p. */
 static const uint8_t *skip_time(const splitter *s, const uint8_t *p) {
-  static const struct {
-    const char shape[21];
-    uint8_t len;
-  } shapes[] = {{"dddd-dd-dd dd:dd:dd", 19},
-                {"dddd-dd-ddTdd:dd:dd", 19},
-                {"dddd/dd/dd dd:dd:dd", 19},
-                {"dd/aaa/dddd:dd:dd:dd", 20},
-                {"dd:dd:dd", 8}};
   if (s->end - p < 8 || (p[2] != ':' && p[2] != '/' && p[4] != '-' && p[4] != '/')) return p;
-  for (unsigned i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-    if ((shapes[i].shape[4] != 'd' && shapes[i].shape[4] != (char)p[4]) || !has_shape(s, p, shapes[i].shape)) continue;
-    p += shapes[i].len;
-    if (s->end - p > 1 && (*p == '.' || *p == ',') && s->kind[p[1]] == DIGIT) {
-      const uint8_t *q = p + 1;
-      while (q < s->end && s->kind[*q] == DIGIT) q++;
-      if (q - p <= 7) p = q;
-    }
-    return p;
-  }
-  return p;
+  const uint8_t *const time = skip_seconds(s, p);
+  if (time == p) return p;
+  if (s->end - time < 2 || (*time != '.' && *time != ',') || s->kind[time[1]] != DIGIT) return time;
+  const uint8_t *q = time + 1;
+  while (q < s->end && s->kind[*q] == DIGIT) q++;
+  return q - time <= 7 ? q : time;
 }
 
 /* End of the address or identifier at p, or p. */
@@ -164,8 +173,8 @@ static int put_slot(const splitter *s, line *out, uint64_t *h, const uint8_t *fr
   return 1;
 }
 
-/* Fields, slots and skeleton of the line at p; 0: too many slots. */
-static int walk_fields(const splitter *s, const uint8_t *p, line *out) {
+/* Fields, slots and skeleton of the line at p, of so many fields at most; 0: too many slots. */
+static int walk_fields(const splitter *s, const uint8_t *p, uint32_t most, line *out) {
   const uint8_t *const in = s->rows->in, *const begin = p;
   const uint8_t *const stop = memchr(p, '\n', (size_t)(s->end - p)); /* there is one */
   const uint8_t *from = p; /* where the literal text before the next slot begins */
@@ -176,8 +185,8 @@ static int walk_fields(const splitter *s, const uint8_t *p, line *out) {
   for (;;) {
     while (p < stop && (*p == ' ' || *p == '\t')) p++;
     const uint32_t f = out->n_fields;
-    out->before[f] = mix(1, from, (size_t)(p - from));
-    if (p == stop || f == FIELDS_MAX) break;
+    out->before[f] = p - from == 1 && *from == ' ' ? 1 : mix(1, from, (size_t)(p - from)); /* nearly always one */
+    if (p == stop || f == most) break;
     const uint8_t *const field = p;
     uint64_t h = 2;
     from = p;
@@ -218,7 +227,7 @@ static int walk_fields(const splitter *s, const uint8_t *p, line *out) {
     out->n_fields = f + 1;
     from = p;
   }
-  /* more than FIELDS_MAX: the rest is one text; else the line's end */
+  /* more fields: the rest is one text; else the line's end */
   uint64_t h = 3;
   if (p < stop && !put_slot(s, out, &h, from, p, stop)) return 0;
   out->skeleton[out->n_fields] = mix(h, p < stop ? stop : from, (size_t)(stop + 1 - (p < stop ? stop : from)));
@@ -289,8 +298,8 @@ static int cut_head(const splitter *s, line *l) {
 
 /* Slots and skeleton of the line at p; 0: too many slots. */
 static int walk(const splitter *s, const uint8_t *p, unsigned level, line *out) {
-  if (level == 0) return walk_fields(s, p, out) && cut_fields(s, out);
-  if (level == HEAD) return walk_fields(s, p, out) && cut_head(s, out);
+  if (level == 0) return walk_fields(s, p, FIELDS_MAX, out) && cut_fields(s, out);
+  if (level == HEAD) return walk_fields(s, p, s->head + 1, out) && cut_head(s, out); /* what follows is one slot */
   const uint8_t *const in = s->rows->in, *from = p, *const begin = p;
   const uint8_t *const stop = memchr(p, '\n', (size_t)(s->end - p)); /* there is one */
   uint64_t h = level;
@@ -395,7 +404,7 @@ static int collect(finder *x, const uint8_t *p, const uint8_t *end) {
   line *const l = x->l;
   const uint32_t mask = x->s->table_mask;
   for (; p < end; p = l->next) {
-    if (!walk_fields(x->s, p, l)) continue;
+    if (!walk_fields(x->s, p, FIELDS_MAX, l)) continue;
     group *g = x->groups[l->n_fields];
     if (!g) g = x->groups[l->n_fields] = new_group(x->s->rows->memory);
     if (!g) return 0;
@@ -449,7 +458,7 @@ static uint64_t choose_cut(const finder *x, const group *g, uint32_t n_fields) {
   uint64_t cut = 0, may = 0;
   if (n < 3) return 0;
   for (uint32_t i = 0; i < n; i++) {
-    (void)walk_fields(x->s, g->first[i], x->l);
+    (void)walk_fields(x->s, g->first[i], FIELDS_MAX, x->l);
     for (uint32_t f = 0; f <= n_fields; f++)
       x->hashes[(size_t)i * (FIELDS_MAX + 1) + f] = x->l->skeleton[f] ^ x->l->before[f] * 3;
   }
@@ -505,7 +514,8 @@ static int find_fields(splitter *s, line *l) {
   x->head = glyd_record_memory_get(memory, LEADING << TEXTS_LOG, sizeof *x->head);
   if (!x->hashes || !x->set || !x->head) return 0;
   memset(x->head, 0, sizeof *x->head * LEADING << TEXTS_LOG);
-  const uint32_t parts = len > PARTS * PART_BYTES ? PARTS : 1, size = parts > 1 ? PART_BYTES : len;
+  const uint32_t parts = len > PARTED ? PARTS : 1, part = len / PARTS / 2 < PART_BYTES ? len / PARTS / 2 : PART_BYTES;
+  const uint32_t size = parts > 1 ? part : len;
   for (uint32_t i = 0; i < parts; i++) {
     const uint8_t *p = in + (uint64_t)(len - size) * i / PARTS;
     if (p > in) p = (const uint8_t *)memchr(p, '\n', (size_t)(s->end - p)) + 1;

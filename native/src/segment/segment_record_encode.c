@@ -88,7 +88,7 @@ static size_t size_apart(const payload *p, size_t n) {
   w.end = w.scratch = from + room;
   for (uint32_t t = 0; t < p->pool.n_texts; t++) {
     const glyd_pool_text *const text = &p->pool.texts[t];
-    if (text->pooled && !glyd_segment_stream_encode(&w, text->data, text->n)) return SIZE_MAX;
+    if (text->pooled && !glyd_segment_stream_encode_text(&w, text->data, text->n)) return SIZE_MAX;
   }
   return (size_t)(w.at - from);
 }
@@ -133,7 +133,7 @@ static int put_payload(payload *p, uint8_t *end) {
     done += size;
     w->end = end - (others - done);
     const int put = pooled && text->pooled ? glyd_segment_stream_put_pooled(w, text->n)
-                                           : glyd_segment_stream_encode(w, text->data, text->n);
+                                           : glyd_segment_stream_encode_text(w, text->data, text->n);
     if (!put) return 0;
   }
   memmove(w->at, from, others - done);

@@ -97,20 +97,18 @@ static uint8_t *put_lz(const glyd_lz_config *config, void *lz, uint8_t *out, uin
 
 static uint64_t lz_head(size_t n) { return (uint64_t)n << 2 | GLYD_STREAM_LZ; }
 
-/* The first of the better levels that may have so many bytes; NULL: none. */
-static const glyd_stream_level *better_level(glyd_stream_writer *w, size_t n) {
+/* The same by the first of the better levels that may have so many bytes; without one by the level, if given. What gains
+ * nothing counts for a quarter. */
+static uint8_t *put_better(glyd_stream_writer *w, const glyd_lz_config *level, uint8_t *out, uint64_t head,
+                           const uint8_t *in, size_t n, size_t room) {
   for (unsigned i = 0; i < GLYD_STREAM_LEVELS; i++) {
-    glyd_stream_level *const level = &w->better[i];
-    if (level->config.level == 0 || n > level->left) continue;
-    level->left -= n;
-    return level;
+    glyd_stream_level *const better = &w->better[i];
+    if (better->config.level == 0 || n > better->left) continue;
+    uint8_t *const p = put_lz(&better->config, better->lz, out, head, in, n, room);
+    better->left -= p ? n : n / 4;
+    return p;
   }
-  return NULL;
-}
-
-static uint8_t *put_better(glyd_stream_writer *w, uint8_t *out, const uint8_t *in, size_t n, size_t room) {
-  const glyd_stream_level *const level = better_level(w, n);
-  return level ? put_lz(&level->config, level->lz, out, lz_head(n), in, n, room) : NULL;
+  return level ? put_lz(level, w->lz, out, head, in, n, room) : NULL;
 }
 
 /* The stream's shortest form at out, which has room for planes_bound(n) + 16. NULL: no scratch memory. */
@@ -132,11 +130,13 @@ static uint8_t *put_any(glyd_stream_writer *w, uint8_t *out, const uint8_t *in, 
       end = out + (masked - other);
     }
     if (n >= LZ_FROM && n <= w->config->segment_size && lz_pays(w, other, in, n)) {
-      const uint8_t *p = put_lz(w->config, w->lz, other, lz_head(n), in, n, (size_t)(end - out));
+      const size_t room = (size_t)(end - out);
+      const uint8_t *p = w->text ? put_better(w, w->config, other, lz_head(n), in, n, room)
+                                 : put_lz(w->config, w->lz, other, lz_head(n), in, n, room);
       for (unsigned i = 0; p && i < 2; i++) {
         end = out + (p - other);
         memcpy(out, other, (size_t)(p - other));
-        p = i == 0 ? put_better(w, other, in, n, (size_t)(end - out)) : NULL;
+        p = i == 0 && !w->text ? put_better(w, NULL, other, lz_head(n), in, n, (size_t)(end - out)) : NULL;
       }
     }
   }
@@ -161,14 +161,19 @@ int glyd_segment_stream_encode(glyd_stream_writer *w, const uint8_t *in, size_t 
   return 1;
 }
 
+int glyd_segment_stream_encode_text(glyd_stream_writer *w, const uint8_t *in, size_t n) {
+  w->text = 1;
+  const int done = glyd_segment_stream_encode(w, in, n);
+  w->text = 0;
+  return done;
+}
+
 int glyd_segment_stream_encode_pool(glyd_stream_writer *w, const uint8_t *in, size_t n) {
   if (n > w->config->segment_size) return 0;
   const size_t left = (size_t)(w->end - w->at), room = n < left ? n : left;
   uint8_t *const before = w->scratch, *const out = scratch(w, planes_bound(n) + 16);
   if (!out) return 0;
-  const glyd_stream_level *const level = better_level(w, n);
-  const uint8_t *const p =
-      level ? put_lz(&level->config, level->lz, out, n, in, n, room) : put_lz(w->config, w->lz, out, n, in, n, room);
+  const uint8_t *const p = put_better(w, w->config, out, n, in, n, room);
   w->scratch = before;
   if (!p) return 0;
   memcpy(w->at, out, (size_t)(p - out));

@@ -22,6 +22,7 @@ typedef struct glyd_stream_writer {
   void *lz; /* workspace of glyd_lz_encode */
   /* what takes longer: the one that takes longest first; config.level 0: none */
   glyd_stream_level better[GLYD_STREAM_LEVELS];
+  int text; /* the stream in hand is text */
   uint8_t *at, *end;
   uint8_t *scratch, *scratch_end;
 } glyd_stream_writer;
@@ -32,6 +33,9 @@ uint64_t glyd_segment_stream_scratch(uint64_t n);
 /* Write a stream at writer->at, which is moved on, in the form that takes
  * fewest bytes. 0: no room. */
 int glyd_segment_stream_encode(glyd_stream_writer *writer, const uint8_t *in, size_t n);
+
+/* The same of text, in which matches are common: by the better level at once, if it may have so many bytes. */
+int glyd_segment_stream_encode_text(glyd_stream_writer *writer, const uint8_t *in, size_t n);
 
 /* Write the pool, in[0..n). 0: no room, or matches gain nothing. */
 int glyd_segment_stream_encode_pool(glyd_stream_writer *writer, const uint8_t *in, size_t n);
