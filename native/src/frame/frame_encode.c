@@ -41,6 +41,7 @@ typedef struct job {
   uint64_t n;     /* segments */
   uint64_t next;  /* segment to encode */
   uint64_t ready; /* segment to write */
+  int has_record; /* one of those written is a record segment */
   int workers;
   uint64_t n_slots;
   slot *slots;
@@ -69,7 +70,9 @@ static int append(job *j, const uint8_t *data, size_t size) {
 static void write_ready(job *j) {
   while (j->status == GLYD_OK && j->ready < j->next) {
     slot *s = &j->slots[j->ready % j->n_slots];
-    if (!s->done || !append(j, s->start, s->size)) return;
+    if (!s->done) return;
+    j->has_record |= s->start[0] == GLYD_KIND_RECORD; /* moving it may write over its start */
+    if (!append(j, s->start, s->size)) return;
     if (j->index) {
       j->index_end = glyd_frame_put_index_entry(j->index_end, s->content, j->last_content, s->size, j->last_stored);
       j->last_content = s->content;
@@ -127,6 +130,18 @@ static glyd_status write_trailer(job *j) {
   return GLYD_OK;
 }
 
+/* Without a record segment the header need not say that there may be some: fewer bytes, and less memory for its reader.
+ * What opened segments hold is not known here. */
+static void drop_records(job *j) {
+  uint8_t header[GLYD_HEADER_ENCODE_MAX];
+  if (!j->plan.records || j->has_record || j->plan.containers) return;
+  j->plan.records = 0;
+  const size_t size = glyd_header_encode_frame(&j->plan, header), rest = j->pos - j->first;
+  memmove(j->out + size, j->out + j->first, rest);
+  memcpy(j->out, header, size);
+  j->pos = size + rest;
+}
+
 /* Pointers in one block: the job, its slots and workspaces. */
 static glyd_status allocate(job *j) {
   const glyd_allocator *a = &j->plan.allocator;
@@ -170,7 +185,9 @@ static glyd_status encode_frame(uint8_t *out, size_t cap, const uint8_t *in, siz
   j.plan.level = level;
   uint8_t header[GLYD_HEADER_ENCODE_MAX];
   if (!append(&j, header, glyd_header_encode_frame(&j.plan, header))) return GLYD_E_BUFFER;
+  j.first = j.pos;
   if (len == 0) {
+    drop_records(&j);
     *out_len = j.pos;
     return GLYD_OK;
   }
@@ -182,7 +199,6 @@ static glyd_status encode_frame(uint8_t *out, size_t cap, const uint8_t *in, siz
   j.workers = glyd_thread_worth(j.workers, len, GLYD_ENCODE_GRAIN);
   j.n_slots = j.workers == 1 ? 1 : 2 * (uint64_t)j.workers;
   if (j.n_slots > j.n) j.n_slots = j.n;
-  j.first = j.pos;
   j.room = glyd_header_encode_segment_room(&j.plan, j.plan.lz.segment_size);
   j.in_place = j.cap - j.pos >= len && (j.cap - j.pos - len) / j.room >= j.n;
   j.last_content = (uint64_t)1 << j.plan.segment_log;
@@ -201,6 +217,7 @@ static glyd_status encode_frame(uint8_t *out, size_t cap, const uint8_t *in, siz
       (void)pthread_mutex_destroy(&j.lock);
     }
   }
+  if (status == GLYD_OK) drop_records(&j);
   if (status == GLYD_OK && j.plan.has_trailer) status = write_trailer(&j);
   release(&j);
   if (status == GLYD_OK) *out_len = j.pos;

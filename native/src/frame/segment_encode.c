@@ -61,11 +61,11 @@ static glyd_status beats_lz(const glyd_plan *plan, void *workspace, const uint8_
 
 #define SMALL_RECORD ((size_t)1 << 20) /* content up to which bytes count for more than the rate of writing */
 
-/* Is an LZ segment better than what there is? They are read faster than columns: up to level max, those have to be a
- * 32nd smaller, a 64th of little content. */
-static int is_better(const glyd_plan *plan, size_t len, size_t lz_size, size_t size, int kind) {
-  if (kind != GLYD_KIND_RECORD || plan->lz.level > GLYD_LEVEL_MAX) return lz_size < size;
-  return lz_size < size + size / (len <= SMALL_RECORD ? 64 : 32);
+/* Is an LZ segment better than what there is? Small ones are read faster than columns: up to level max, those have to
+ * be a 32nd smaller. */
+static int is_better(const glyd_plan *plan, size_t lz_size, size_t size, int kind) {
+  const size_t most = kind == GLYD_KIND_RECORD && plan->lz.level <= GLYD_LEVEL_MAX ? size + size / 32 : size;
+  return lz_size < most;
 }
 
 /* An LZ segment if that is better; small ones at level max by the level above. own: what records are made in. */
@@ -83,7 +83,7 @@ static glyd_status encode_beside(const glyd_plan *plan, void *workspace, uint8_t
     status = glyd_lz_encode(&higher, own + at, in, len, own, room, &lz_size);
     if (status == GLYD_E_BUFFER) return GLYD_OK; /* more than at level max: hardly ever */
   }
-  if (status || !is_better(plan, len, lz_size, *size, *kind)) return status;
+  if (status || !is_better(plan, lz_size, *size, *kind)) return status;
   memcpy(payload, own, lz_size);
   *kind = GLYD_KIND_LZ;
   *size = lz_size;

@@ -7,7 +7,8 @@
 #include "record/record_common.h"
 
 #define TEXTS_MAX (GLYD_RECORD_COLUMNS_MAX + GLYD_RECORD_STREAM_FIRST)
-#define SEEN_LOG 16u           /* places for samples */
+#define SEEN_LOG 16u /* places for samples */
+#define SEEN_LEAST 8u
 #define WINDOW 8u              /* bytes of a sample */
 #define EVERY_LOG 4u           /* one position in 16, by its bytes, so that the same bytes are sampled everywhere */
 #define SHORT 1024u            /* texts whose own tables cost more than they gain */
@@ -38,13 +39,15 @@ int glyd_segment_pool_add(glyd_text_pool *pool, const uint8_t *data, size_t n, s
 
 /* Samples whose bytes were seen last in another text count for both. */
 static void count_shared(glyd_text_pool *pool) {
-  memset(pool->seen, 0, sizeof *pool->seen << SEEN_LOG);
+  unsigned bits = SEEN_LEAST; /* places for twice as many samples as there are */
+  while (bits < SEEN_LOG && pool->n >> (EVERY_LOG - 1) >> bits > 0) bits++;
+  memset(pool->seen, 0, sizeof *pool->seen << bits);
   for (uint32_t t = 0; t < pool->n_texts; t++) {
     glyd_pool_text *const text = &pool->texts[t];
     for (size_t i = 0; i + WINDOW <= text->n; i++) {
       const uint64_t h = glyd_load64(text->data + i) * 0x9FB21C651E98DF25u;
       if (h >> (64 - EVERY_LOG) != 0) continue;
-      uint32_t *const place = &pool->seen[h >> (64 - EVERY_LOG - SEEN_LOG) & ((1u << SEEN_LOG) - 1)];
+      uint32_t *const place = &pool->seen[h >> (64 - EVERY_LOG - bits) & ((1u << bits) - 1)];
       const uint32_t mark = (uint32_t)(h >> 16) & 0xFFFF0000u;
       const uint32_t before = *place & 0xFFFFu;
       if (*place != 0 && (*place & 0xFFFF0000u) == mark && before != t + 1) {

@@ -70,6 +70,18 @@ def test_what_is_no_table_stays_plain():
     assert "record" not in kinds(round_trip(noise + b"\n" * 20))
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_without_a_record_a_frame_says_nothing_of_records(threads):
+    noise = random.Random(5).randbytes(40_000)
+    for data in (b"", b"x", noise, b"\0" * 5000):
+        frame = glyd.compress(data, "max", records=True, segment_size=1 << 13, threads=threads)
+        assert frame == glyd.compress(data, "max", segment_size=1 << 13, threads=threads)
+    some = noise + CLEAN["csv"][:90_000]  # segments of noise, then records
+    frame = glyd.compress(some, "max", records=True, segment_size=1 << 13, threads=threads)
+    assert {"raw", "record"} <= set(kinds(frame))
+    assert glyd.decompress(frame) == some
+
+
 @pytest.mark.parametrize("name", CLEAN)
 def test_same_bytes_for_any_threads_and_pieces(name):
     data = CLEAN[name]
