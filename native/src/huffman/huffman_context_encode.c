@@ -6,7 +6,8 @@
 #include "bitstream/bit_writer.h"
 #include "huffman/huffman_code_encode.h"
 
-#define ROUNDS 6u /* of dealing out contexts to clusters */
+#define ROUNDS 6u       /* of dealing out contexts to clusters */
+#define ROUNDS_AFTER 2u /* once they are few */
 #define GAIN_SHIFT \
   5u /* contexts must save this part of a plane, and GAIN_LEAST bytes: they read at a third of the speed */
 #define GAIN_LEAST 12u
@@ -48,77 +49,105 @@ static uint64_t cost_of(const uint32_t counts[256]) {
   return (uint64_t)total * glyd_huffman_log2_256(total) - sum + (3 * used + 24) * 256;
 }
 
-/* Deal the contexts out to at most so many clusters of like counts: w->sums, and
- * the map. Returns their number. */
-static unsigned cluster(glyd_context_work *w, unsigned most, uint8_t map[256]) {
-  uint32_t totals[256], n_contexts = 0;
-  unsigned n = 0, seeds[GLYD_CONTEXTS_TABLES_MAX];
+/* Deal the contexts out to n clusters, each to the one in whose code it takes the
+ * fewest bits: w->sums of before, then of after, and the map. */
+static void deal(glyd_context_work *w, unsigned n, uint8_t map[256]) {
+  for (unsigned k = 0; k < n; k++) glyd_huffman_price_symbols(w->sums[k], w->prices[k]);
+  memset(w->sums, 0, sizeof w->sums);
   for (unsigned c = 0; c < 256; c++) {
-    totals[c] = 0;
-    for (unsigned s = 0; s < 256; s++) totals[c] += w->counts[c][s];
-    n_contexts += totals[c] != 0;
-  }
-  if (most > n_contexts) most = n_contexts;
-  for (n = 0; n < most; n++) { /* the most frequent ones to begin with */
-    unsigned best = 256;
-    for (unsigned c = 0; c < 256; c++) {
-      int taken = 0;
-      for (unsigned k = 0; k < n; k++) taken |= seeds[k] == c;
-      if (!taken && totals[c] != 0 && (best == 256 || totals[c] > totals[best])) best = c;
+    if (w->totals[c] == 0) continue;
+    uint8_t used[256];
+    unsigned n_used = 0;
+    for (unsigned s = 0; s < 256; s++) {
+      used[n_used] = (uint8_t)s;
+      n_used += w->counts[c][s] != 0;
     }
-    seeds[n] = best;
-    memcpy(w->sums[n], w->counts[best], sizeof w->sums[n]);
-  }
-  memset(map, 0, 256);
-  for (unsigned round = 0; round < ROUNDS; round++) {
-    for (unsigned k = 0; k < n; k++) glyd_huffman_price_symbols(w->sums[k], w->prices[k]);
-    memset(w->sums, 0, sizeof w->sums);
-    for (unsigned c = 0; c < 256; c++) {
-      if (totals[c] == 0) continue;
-      uint8_t used[256];
-      unsigned n_used = 0;
-      for (unsigned s = 0; s < 256; s++) {
-        used[n_used] = (uint8_t)s;
-        n_used += w->counts[c][s] != 0;
+    uint64_t least = UINT64_MAX;
+    for (unsigned k = 0; k < n; k++) {
+      uint64_t price = 0;
+      for (unsigned i = 0; i < n_used; i++) price += (uint64_t)w->counts[c][used[i]] * w->prices[k][used[i]];
+      if (price < least) {
+        least = price;
+        map[c] = (uint8_t)k;
       }
-      uint64_t least = UINT64_MAX;
-      for (unsigned k = 0; k < n; k++) {
-        uint64_t price = 0;
-        for (unsigned i = 0; i < n_used; i++) price += (uint64_t)w->counts[c][used[i]] * w->prices[k][used[i]];
-        if (price < least) {
-          least = price;
-          map[c] = (uint8_t)k;
-        }
-      }
-      for (unsigned i = 0; i < n_used; i++) w->sums[map[c]][used[i]] += w->counts[c][used[i]];
     }
+    for (unsigned i = 0; i < n_used; i++) w->sums[map[c]][used[i]] += w->counts[c][used[i]];
   }
-  /* Join clusters while that saves more bits for tables than it costs. */
-  uint64_t cost[GLYD_CONTEXTS_TABLES_MAX];
-  for (unsigned k = 0; k < n; k++) cost[k] = cost_of(w->sums[k]);
+}
+
+/* The last of n clusters becomes number k. */
+static void move_last(glyd_context_work *w, unsigned k, unsigned n, uint8_t map[256]) {
+  memcpy(w->sums[k], w->sums[n - 1], sizeof w->sums[k]);
+  for (unsigned c = 0; c < 256; c++)
+    if (map[c] == n - 1) map[c] = (uint8_t)k;
+}
+
+static void price_joined(glyd_context_work *w, unsigned i, unsigned j) {
+  uint32_t sum[256];
+  for (unsigned s = 0; s < 256; s++) sum[s] = w->sums[i][s] + w->sums[j][s];
+  w->joined[i][j] = w->joined[j][i] = cost_of(sum);
+}
+
+/* Join clusters while there are more than most, or that saves more bits for tables
+ * than it costs. Returns how many are left. */
+static unsigned join(glyd_context_work *w, unsigned n, unsigned most, uint8_t map[256]) {
+  for (unsigned i = 0; i < n; i++) {
+    w->joined[i][i] = cost_of(w->sums[i]);
+    for (unsigned j = i + 1; j < n; j++) price_joined(w, i, j);
+  }
   for (;;) {
-    uint64_t saved = 0, joined = 0;
+    int64_t saved = n > most ? INT64_MIN : 0;
     unsigned a = 0, b = 0;
     for (unsigned i = 0; i < n; i++)
       for (unsigned j = i + 1; j < n; j++) {
-        uint32_t sum[256];
-        for (unsigned s = 0; s < 256; s++) sum[s] = w->sums[i][s] + w->sums[j][s];
-        const uint64_t together = cost_of(sum);
-        if (cost[i] + cost[j] >= together + saved) {
-          saved = cost[i] + cost[j] - together;
-          joined = together;
-          a = i;
-          b = j;
-        }
+        const int64_t saves = (int64_t)(w->joined[i][i] + w->joined[j][j] - w->joined[i][j]);
+        if (saves < saved) continue;
+        saved = saves;
+        a = i;
+        b = j;
       }
     if (a == b) return n;
     for (unsigned s = 0; s < 256; s++) w->sums[a][s] += w->sums[b][s];
-    cost[a] = joined;
+    for (unsigned c = 0; c < 256; c++)
+      if (map[c] == b) map[c] = (uint8_t)a;
+    w->joined[a][a] = w->joined[a][b];
+    move_last(w, b, n, map);
     n--;
-    memcpy(w->sums[b], w->sums[n], sizeof w->sums[b]);
-    cost[b] = cost[n];
-    for (unsigned c = 0; c < 256; c++) map[c] = (uint8_t)(map[c] == b ? a : map[c] == n ? b : map[c]);
+    for (unsigned k = 0; k < n; k++)
+      if (k != b) w->joined[b][k] = w->joined[k][b] = w->joined[n][k];
+    w->joined[b][b] = w->joined[n][n];
+    for (unsigned k = 0; k < n; k++)
+      if (k != a) price_joined(w, a, k);
   }
+}
+
+/* Deal the contexts out to at most so many clusters of like counts: w->sums, and
+ * the map. Returns their number. */
+static unsigned cluster(glyd_context_work *w, unsigned most, uint8_t map[256]) {
+  unsigned n_contexts = 0, n = 0;
+  for (unsigned c = 0; c < 256; c++) {
+    w->totals[c] = 0;
+    for (unsigned s = 0; s < 256; s++) w->totals[c] += w->counts[c][s];
+    n_contexts += w->totals[c] != 0;
+  }
+  uint8_t taken[256] = {0};
+  for (; n < GLYD_CONTEXTS_CLUSTERS && n < n_contexts; n++) { /* the most frequent ones to begin with */
+    unsigned best = 256;
+    for (unsigned c = 0; c < 256; c++)
+      if (!taken[c] && w->totals[c] != 0 && (best == 256 || w->totals[c] > w->totals[best])) best = c;
+    taken[best] = 1;
+    memcpy(w->sums[n], w->counts[best], sizeof w->sums[n]);
+  }
+  memset(map, 0, 256);
+  for (unsigned round = 0; round < ROUNDS; round++) deal(w, n, map);
+  n = join(w, n, most, map);
+  for (unsigned round = 0; round < ROUNDS_AFTER; round++) deal(w, n, map);
+  for (unsigned k = n; k-- > 0;) { /* none may be empty */
+    uint32_t total = 0;
+    for (unsigned s = 0; s < 256; s++) total += w->sums[k][s];
+    if (total == 0) move_last(w, k, n--, map);
+  }
+  return n;
 }
 
 static unsigned bits_for(unsigned tables) {

@@ -16,10 +16,14 @@ typedef struct glyd_huffman_context_codes {
   unsigned tables;                                  /* 0: none yet; set it at the start of a segment */
 } glyd_huffman_context_codes;
 
+#define GLYD_CONTEXTS_CLUSTERS 16u /* to begin with */
+
 typedef struct glyd_context_work {
   uint32_t counts[256][256]; /* by context, then symbol */
-  uint32_t sums[GLYD_CONTEXTS_TABLES_MAX][256];
-  uint32_t prices[GLYD_CONTEXTS_TABLES_MAX][256];
+  uint32_t totals[256];      /* by context */
+  uint32_t sums[GLYD_CONTEXTS_CLUSTERS][256];
+  uint32_t prices[GLYD_CONTEXTS_CLUSTERS][256];
+  uint64_t joined[GLYD_CONTEXTS_CLUSTERS][GLYD_CONTEXTS_CLUSTERS]; /* bits of two clusters in one code */
   glyd_huffman_context_codes fresh, changed;
 } glyd_context_work;
 
