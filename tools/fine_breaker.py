@@ -133,6 +133,63 @@ def context_cases() -> Iterator[Case]:
     yield Case("fine-command-tables", lz(A * 4000, fine(4000, written=commands)), "corrupt")
 
 
+def run_cases() -> Iterator[Case]:
+    """Rules about contexts of literals that the commands give."""
+    n = 200
+    pair = bytes([command(2, 0, 0)])  # two literals, and three bytes at offset 1
+    content = b"abbbb" * n
+    # Two tables of one symbol, a and b: no bits. Contexts: 0, a, b, then those of runs
+    head = b"\x82\3ab"
+    tables = head + map_bits([0, 1, 1] + [0] * 96, 1)
+    text = (b"a" + b"b" * 49) * 8  # without commands
+
+    def block(
+        literals: bytes = text, commands: bytes = b"", *, mode: int = 4, rest: bytes = tables, **args: Any
+    ) -> bytes:
+        plane = fine_plane(literals, mode, rest + bytes(14))
+        size = args.pop("size", len(content))
+        return fine(size, written={"literals": plane}, commands=commands, **args)
+
+    pairs = {"literals": b"ab" * n, "commands": pair * n}
+    yield good("fine-runs", lz(content, block(**pairs)), content)
+    yield good("fine-runs-last", lz(content * 2, block(**pairs), block(**pairs, mode=5, rest=b"")), content * 2)
+    yield good("fine-runs-changes", lz(content * 2, block(**pairs), block(**pairs, mode=6, rest=b"\1\1a")), content * 2)
+    alone = block(mode=5, rest=b"", size=len(text))
+    yield good("fine-runs-none", lz(content + text, block(**pairs), alone), content + text)
+    by_command = [c in (1, 0x39) for c in range(256) if c & 3 and not c & 4]
+    more = {
+        "one": (command(1, 0, 0), 1, 3, {}),
+        "escape": (command(3, 0, 0), 19, 3, {"ll_escapes": b"\x10"}),
+        "match-escape": (command(1, 15, 0), 1, 162, {"ml_escapes": b"\x90"}),
+        "long": (command(3, 0, 0), 300, 3, {"ll_escapes": b"\xff", "longs": [300]}),
+        "long-match": (command(2, 15, 0), 2, 300, {"ml_escapes": b"\xff", "longs": [300]}),
+    }
+    for name, (code, n_literals, length, args) in more.items():
+        literals, rest = text, tables
+        if n_literals == 1:  # this literal is another by the command
+            literals, rest = b"b" + text[1:], head + map_bits([0, 1, 1, *by_command], 1)
+        whole = literals[:n_literals] + literals[n_literals - 1 : n_literals] * length + literals[n_literals:]
+        data = block(literals, bytes([code]), rest=rest, size=len(whole), **args)
+        yield good(f"fine-runs-{name}", lz(whole, data), whole)
+    for name, wrong in {
+        "literals-few": {"literals": b"ab" * (n - 1)},
+        "escapes-none": {"commands": pair * (n - 1) + bytes([command(3, 0, 0)])},
+        "escapes-few": {"commands": bytes([command(3, 0, 0)]) * n, "ll_escapes": b"\0" * 100},
+        "match-escapes-none": {"commands": pair * (n - 1) + bytes([command(2, 15, 0)])},
+        "longs-none": {"commands": bytes([command(3, 0, 0)]) + pair * (n - 1), "ll_escapes": b"\xff"},
+        "longs-few": {"commands": bytes([command(3, 15, 0)]) + pair * 5, "ll_escapes": b"\xff", "ml_escapes": b"\xff",
+                      "longs": [300]},
+        "map-missing": {"rest": head},
+        "tables-9": {"rest": b"\x89" + tables[1:]},
+        "tables-none": {"rest": b"\x80" + tables[1:]},
+    }.items():  # fmt: skip
+        yield Case(f"fine-runs-{name}", lz(content, block(**(pairs | wrong))), "corrupt")
+    flagged = fine_plane(pair * 300, 4, b"\x81\1" + pair + bytes(1 + 14))
+    long = b"abbbb" * 300
+    data = fine(len(long), literals=b"ab" * 300, written={"commands": flagged})
+    yield Case("fine-runs-of-commands", lz(long, data), "corrupt")
+
+
 def offset_cases() -> Iterator[Case]:
     """Rules about the contexts of offset codes, and about lengths of fine blocks."""
     n = 300

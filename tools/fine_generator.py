@@ -9,7 +9,7 @@ from typing import Final
 
 import frame_writer as w
 from frame_generator import CodedState, coded_block, random_code
-from reference_fine import GIVEN, TABLES_MAX
+from reference_fine import GIVEN, RUN, RUNS, TABLES_MAX
 
 KINDS: Final = {"literals": "literals", "commands": "commands", "offset_codes": "offset codes"}
 
@@ -20,6 +20,7 @@ class FineState(CodedState):
     def __init__(self) -> None:
         super().__init__()
         self.contexts: dict[str, tuple[list[dict[int, int]], dict[int, int]]] = {}
+        self.runs_have_contexts = False
 
     def write_plane(self, rng: Random, name: str, content: bytes) -> bytes:
         """Return a plane in any of the modes that can hold it, the fine ones included."""
@@ -29,12 +30,15 @@ class FineState(CodedState):
             if content and name in self.tables and rng.random() < 0.4:
                 return self.write_changed(rng, name, content)
             return self.write_mode(rng, name, content, 3)
+        old = self.contexts.get(name)
+        again = old and rng.random() < 0.7
+        if name == "literals" and not again:
+            self.runs_have_contexts = rng.random() < 0.6
         contexts = self.contexts_of(name, content)
         by_context: dict[int, set[int]] = {}
         for context, symbol in zip(contexts, content, strict=True):
             by_context.setdefault(context, set()).add(symbol)
-        old = self.contexts.get(name)
-        if old and rng.random() < 0.7:
+        if old and again:
             codes, numbers = old
             if all(symbols <= codes[numbers.get(c, 0)].keys() for c, symbols in by_context.items()):
                 return w.varint(len(content) << 3 | 5) + self.streams(content, contexts, codes, numbers)
@@ -53,7 +57,7 @@ class FineState(CodedState):
         return w.varint(len(content) << 3 | 7) + w.differences(before, now) + parts
 
     def write_changes(
-        self, rng: Random, name: str, content: bytes, contexts: bytes, by_context: dict[int, set[int]]
+        self, rng: Random, name: str, content: bytes, contexts: list[int], by_context: dict[int, set[int]]
     ) -> bytes:
         """Return a plane by the last tables, but for those that cannot hold it, and some more."""
         codes, numbers = self.contexts[name]
@@ -77,12 +81,15 @@ class FineState(CodedState):
         head = w.varint(len(content) << 3 | 6) + bytes([changed, singles])
         return head + tables + self.streams(content, contexts, codes, numbers)
 
-    def contexts_of(self, name: str, content: bytes) -> bytes:
+    def contexts_of(self, name: str, content: bytes) -> list[int]:
         """Return the context of each byte."""
         if name == "offset_codes":
-            return bytes(command & 63 for command in self.commands if command >= 192)
+            return [command & 63 for command in self.commands if command >= 192]
         chunk = -(-len(content) // 8)
-        return bytes(0 if i % chunk == 0 else content[i - 1] for i in range(len(content)))
+        before = [0 if i % chunk == 0 else content[i - 1] for i in range(len(content))]
+        if name != "literals" or not self.runs_have_contexts:
+            return before
+        return [RUN + run if run else context for run, context in zip(self.runs, before, strict=True)]
 
     def tables_of(
         self, rng: Random, name: str, by_context: dict[int, set[int]]
@@ -103,15 +110,18 @@ class FineState(CodedState):
             else:
                 codes.append(random_code(rng, bytes(sorted(symbols))))
                 tables += w.code_lengths(codes[-1])
-        listed = range(GIVEN) if given else sorted({0}.union(*codes))
+        listed = list(range(GIVEN)) if given else sorted({0}.union(*codes))
+        if name == "literals" and self.runs_have_contexts:
+            listed += [RUN + run for run in RUNS]
         bits = w.BitWriter()
         for context in listed:
             number = numbers.setdefault(context, rng.randrange(n))
             bits.put(number, (n - 1).bit_length())
-        return codes, numbers, bytes([n, singles]) + tables + bits.bytes()
+        head = n | 128 * (name == "literals" and self.runs_have_contexts)
+        return codes, numbers, bytes([head, singles]) + tables + bits.bytes()
 
     @staticmethod
-    def streams(content: bytes, contexts: bytes, codes: list[dict[int, int]], numbers: dict[int, int]) -> bytes:
+    def streams(content: bytes, contexts: list[int], codes: list[dict[int, int]], numbers: dict[int, int]) -> bytes:
         """Return the eight streams and their sizes."""
         canonical = [w.canonical(code) if min(code.values()) else dict.fromkeys(code, (0, 0)) for code in codes]
         chunk = -(-len(content) // 8)

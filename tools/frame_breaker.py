@@ -17,7 +17,7 @@ from block_breaker import A, Case, block_cases, good, plain_cases
 from coded_breaker import carried_cases, coded_cases, far_cases, plane_cases
 from fields_breaker import fields_cases, piece_cases
 from filter_breaker import filter_cases
-from fine_breaker import changed_cases, context_cases, near_cases, offset_cases
+from fine_breaker import changed_cases, context_cases, near_cases, offset_cases, run_cases
 from frame_writer import Segment, extension, frame, raw, skippable
 
 HELLO: Final = [raw(b"hello world")]
@@ -178,6 +178,7 @@ GROUPS: Final[tuple[Callable[[], Iterator[Case]], ...]] = (
     piece_cases,
     fields_cases,
     context_cases,
+    run_cases,
     changed_cases,
     offset_cases,
     near_cases,

@@ -195,6 +195,7 @@ class CodedState:
         self.slots = [1, 4, 8]
         self.tables: dict[str, dict[int, int]] = {}
         self.commands = b""  # of the block that is being written
+        self.runs = bytearray()  # what contexts of its literals are given
 
     def write_plane(self, rng: Random, name: str, content: bytes) -> bytes:
         """Return a plane in any of the modes of all planes that can hold it."""
@@ -225,9 +226,9 @@ def coded_block(rng: Random, out: bytearray, size: int, state: CodedState, *, fi
     low_plane = rng.random() < 0.5
     long_chance = rng.choice((0, 0, 0.02, 0.6))
     near_chance = rng.choice((0, 0.1, 0.9)) if fine else 0
-    planes = {name: bytearray() for name in w.CODED_PLANES}
+    planes, state.runs = {name: bytearray() for name in w.CODED_PLANES}, bytearray()
     longs: list[int] = []
-    bits: list[tuple[int, int]] = []
+    raw_bits = w.BitWriter()
 
     def pick_long(room: int) -> int:
         return min(max(255, room), rng.choice((255, 256, 257, 65535, 65536, rng.randint(255, BLOCK_MAX))))
@@ -271,20 +272,21 @@ def coded_block(rng: Random, out: bytearray, size: int, state: CodedState, *, fi
         if near:
             planes["offset_codes"].append(200 + near[0])
             n_bits = max(near[0] % 9 - 1, 0)
-            bits.append((near[1] & (1 << n_bits) - 1, n_bits))
+            raw_bits.put(near[1] & (1 << n_bits) - 1, n_bits)
         elif which == 3:
             n_bits = (offset + 7).bit_length() - 4
             x = (offset + 7) & (1 << n_bits) - 1
             planes["offset_codes"].append(n_bits << 3 | (offset + 7) >> n_bits & 7)
             if low_plane and n_bits >= 8:
                 planes["lows"].append(x & 255)
-                bits.append((x >> 8, n_bits - 8))
+                raw_bits.put(x >> 8, n_bits - 8)
             else:
-                bits.append((x, n_bits))
+                raw_bits.put(x, n_bits)
         else:
             del state.slots[which]
         state.slots = [offset, *state.slots][:3]
         planes["commands"].append(ll_code | ml_code << 2 | which << 6)
+        state.runs += bytes([planes["commands"][-1] & 0xFB]) + bytes(n_literals - 1) if n_literals else b""
         planes["ll_escapes"] += bytes(ll_escape)
         planes["ml_escapes"] += bytes(ml_escape)
         longs += ll_long + ml_long
@@ -299,10 +301,8 @@ def coded_block(rng: Random, out: bytearray, size: int, state: CodedState, *, fi
     for i in range(3):
         planes[f"long_{i}"] += bytes(value >> (8 * i) & 255 for value in longs)
     absent = (() if low_plane else ("lows",)) + (() if longs else ("long_0", "long_1", "long_2"))
-    raw_bits = w.BitWriter()
-    for value, count in bits:
-        raw_bits.put(value, count)
     state.commands = bytes(planes["commands"])
+    state.runs += bytes(len(rest))
     written = {n: state.write_plane(rng, n, bytes(p)) for n, p in planes.items() if n not in absent}
     return w.CodedBody(
         written, own_lengths=lengths, raw_bits=raw_bits.bytes(), flags_xor=8 * fine | 16 * (near_chance > 0)

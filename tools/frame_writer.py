@@ -266,7 +266,8 @@ class CodedBody:
     def bytes(self, content_size: int) -> bytes:
         """Return the block."""
         flags = (self.own_lengths is not None) | ("long_0" in self.planes) << 1 | ("lows" in self.planes) << 2
-        body = (self.own_lengths or b"") + b"".join(self.planes.get(name, b"") for name in CODED_PLANES)
+        order = (*CODED_PLANES[1:], "literals") if self.flags_xor & 8 else CODED_PLANES  # of fine blocks
+        body = (self.own_lengths or b"") + b"".join(self.planes.get(name, b"") for name in order)
         return block(3, flags ^ self.flags_xor, content_size, body + self.raw_bits)
 
 

@@ -110,7 +110,8 @@ class Coded:
                 return plane(name, most)
             return read_fine_plane(body, name, most, self.last_tables, self.last_contexts, contexts)
 
-        literals = fine_plane("literals", block_end - len(out))
+        if not fine:
+            literals = plane("literals", block_end - len(out))
         commands = fine_plane("commands")
         new = bytes(command & 63 for command in commands.content.data if command >= 192)
         ll_escapes = plane("literal-length escapes")
@@ -121,7 +122,6 @@ class Coded:
         longs = [plane(f"{part} bytes of long lengths", LONG_LENGTHS_MAX) for part in parts]
         n_longs = {long.content.left for long in longs}
         body.require(not longs or (len(n_longs) == 1 and min(n_longs) >= 1), f"long-length planes of {n_longs} bytes")
-        raw_bits = Bits(body)
 
         def replace_long(length: int) -> int:
             if length < 255:
@@ -130,6 +130,19 @@ class Coded:
             value = sum(long.next() << (8 * i) for i, long in enumerate(longs))
             body.require(value >= 255, f"long length {value}")
             return value
+
+        sequences = []
+        runs = bytearray()  # what contexts of literals are given
+        for command in commands.rest():
+            n_literals, code = command & 3, command >> 2 & 15
+            n_literals = replace_long(n_literals if n_literals < 3 else 3 + ll_escapes.next())
+            length = replace_long(lengths[code] if code < 15 else escape_base + ml_escapes.next())
+            body.require(len(runs) + n_literals <= block_end - len(out), f"{n_literals} literals, too many")
+            runs += (bytes([command & 0xFB]) + bytes(n_literals - 1)) if n_literals else b""
+            sequences.append((n_literals, length, command >> 6))
+        if fine:
+            literals = fine_plane("literals", block_end - len(out), bytes(runs))
+        raw_bits = Bits(body)
 
         def new_offset() -> int:
             code = offset_codes.next()
@@ -152,10 +165,7 @@ class Coded:
                 distance = (1 << power) - x if below else (1 << power - 1) + 1 + x
             return slot - distance if below else slot + distance
 
-        for command in commands.rest():
-            n_literals, code, which = command & 3, command >> 2 & 15, command >> 6
-            n_literals = replace_long(n_literals if n_literals < 3 else 3 + ll_escapes.next())
-            length = replace_long(lengths[code] if code < 15 else escape_base + ml_escapes.next())
+        for n_literals, length, which in sequences:
             offset = self.slots.pop(which) if which < 3 else new_offset()
             self.slots = [offset, *self.slots][:3]
             copy_literals(out, literals.some(n_literals), block_end, body)

@@ -46,6 +46,7 @@
 #define GLYD_CODED_COMMAND_TABLES 6u
 #define GLYD_CODED_OFFSET_TABLES 5u
 #define GLYD_CODED_OFFSET_CONTEXT(command) ((uint8_t)((command)&63))
+#define GLYD_CODED_RUN_CONTEXT(command) ((uint8_t)((command)&0xFB)) /* of the first literal of a run */
 enum { GLYD_CODED_FINE_LITERALS, GLYD_CODED_FINE_COMMANDS, GLYD_CODED_FINE_OFFSETS, GLYD_CODED_FINE_PLANES };
 
 _Static_assert(GLYD_CODED_LONGS_MAX == 1028, "as spec.md says");

@@ -5,6 +5,7 @@
 
 #include "block/block_coded_exec.h"
 #include "block/block_coded_offsets.h"
+#include "block/block_coded_runs_decode.h"
 #include "common/cpu.h"
 #include "huffman/huffman_context_decode.h"
 #include "huffman/huffman_decode.h"
@@ -48,8 +49,9 @@ void glyd_coded_decode_reset(void *workspace) {
   memcpy(d->repeat, start, sizeof start);
 }
 
-/* Fine blocks have fine planes of literals, commands and offset codes. */
-static glyd_status decode_plane(unsigned cpu, coded_decoder *d, unsigned kind, int fine, size_t n_contexts,
+/* Fine blocks have fine planes of literals, commands and offset codes. how: where contexts
+ * come from. */
+static glyd_status decode_plane(unsigned cpu, coded_decoder *d, unsigned kind, int fine, int how, size_t n_contexts,
                                 glyd_plane_input *input, uint8_t *out, size_t max_n, size_t slack, const uint8_t **data,
                                 size_t *n) {
   static const struct {
@@ -60,9 +62,9 @@ static glyd_status decode_plane(unsigned cpu, coded_decoder *d, unsigned kind, i
       {GLYD_CODED_PLANE_OFFSETS, GLYD_CODED_LITERAL_TABLES + GLYD_CODED_COMMAND_TABLES, GLYD_CODED_OFFSET_TABLES}};
   for (unsigned k = 0; fine && k < GLYD_CODED_FINE_PLANES; k++)
     if (planes[k].kind == kind)
-      return glyd_huffman_decode_fine_plane(
-          cpu, &d->tables[kind], &d->contexts[k], d->entries + ((size_t)planes[k].first << GLYD_HUFFMAN_BITS),
-          planes[k].most, kind == GLYD_CODED_PLANE_OFFSETS, n_contexts, input, out, max_n, slack, data, n);
+      return glyd_huffman_decode_fine_plane(cpu, &d->tables[kind], &d->contexts[k],
+                                            d->entries + ((size_t)planes[k].first << GLYD_HUFFMAN_BITS), planes[k].most,
+                                            how, n_contexts, input, out, max_n, slack, data, n);
   return glyd_huffman_decode_plane(cpu, &d->tables[kind], input, out, max_n, slack, data, n);
 }
 
@@ -95,6 +97,12 @@ static int wants_contexts(const glyd_plane_input *input) {
   uint64_t head;
   return glyd_get_varint(input->at, input->end, &head) != NULL &&
          (head & ((1u << GLYD_PLANE_FINE_BITS) - 1)) >= GLYD_PLANE_CONTEXTS;
+}
+
+/* Bytes of the plane that begins here; SIZE_MAX where none does. */
+static size_t plane_size(const glyd_plane_input *input, unsigned mode_bits) {
+  uint64_t head;
+  return glyd_get_varint(input->at, input->end, &head) != NULL ? (size_t)(head >> mode_bits) : SIZE_MAX;
 }
 
 /* Offsets whose codes have a low byte. */
@@ -139,30 +147,36 @@ glyd_status glyd_coded_block_decode(unsigned cpu, void *workspace, uint8_t *segm
 
 /* Execution reads past the ends of planes: zeros there, so that what it sees
  * does not depend on earlier calls (it is never used). */
-#define PLANE(kind, name, max, slack)                                                            \
-  do {                                                                                           \
-    status = decode_plane(cpu, d, kind, fine, 0, &input, d->name, max, slack, &planes.name, &n); \
-    if (status != GLYD_OK) return status;                                                        \
-    planes.name##_end = planes.name + n;                                                         \
-    if (planes.name == d->name)                                                                  \
-      memset(d->name + n, 0, sizeof d->name - (max) < SLACK ? sizeof d->name - (max) : SLACK);   \
+#define PLANE(kind, how, name, max, slack)                                                              \
+  do {                                                                                                  \
+    status = decode_plane(cpu, d, kind, fine, how, max, &input, d->name, max, slack, &planes.name, &n); \
+    if (status != GLYD_OK) return status;                                                               \
+    planes.name##_end = planes.name + n;                                                                \
+    if (planes.name == d->name)                                                                         \
+      memset(d->name + n, 0, sizeof d->name - (max) < SLACK ? sizeof d->name - (max) : SLACK);          \
   } while (0)
-  /* A block that is all literals: straight to its place. */
-  uint64_t head = 0;
-  const int all_literals = glyd_get_varint(input.at, input.end, &head) != NULL &&
-                           head >> (fine ? GLYD_PLANE_FINE_BITS : GLYD_PLANE_BITS) == len;
-  if (all_literals) {
-    status = decode_plane(cpu, d, GLYD_CODED_PLANE_LITERALS, fine, 0, &input, op, len, SIZE_MAX, &planes.literals, &n);
-    if (status != GLYD_OK) return status;
-    planes.literals_end = planes.literals + n;
-  } else {
-    PLANE(GLYD_CODED_PLANE_LITERALS, literals, len, GLYD_CODED_LITERALS_SLACK);
+/* Those of a block that is all literals go straight to their place. */
+#define LITERALS(how)                                                                                     \
+  do {                                                                                                    \
+    if (all_literals) {                                                                                   \
+      status = decode_plane(cpu, d, GLYD_CODED_PLANE_LITERALS, fine, how, len, &input, op, len, SIZE_MAX, \
+                            &planes.literals, &n);                                                        \
+      if (status != GLYD_OK) return status;                                                               \
+      planes.literals_end = planes.literals + n;                                                          \
+    } else {                                                                                              \
+      PLANE(GLYD_CODED_PLANE_LITERALS, how, literals, len, GLYD_CODED_LITERALS_SLACK);                    \
+    }                                                                                                     \
+  } while (0)
+  int all_literals = 0;
+  if (!fine) {
+    all_literals = plane_size(&input, GLYD_PLANE_BITS) == len;
+    LITERALS(GLYD_CONTEXTS_ARE_BEFORE);
   }
-  PLANE(GLYD_CODED_PLANE_COMMANDS, commands, GLYD_CODED_SEQUENCES_MAX, SIZE_MAX);
+  PLANE(GLYD_CODED_PLANE_COMMANDS, GLYD_CONTEXTS_ARE_BEFORE, commands, GLYD_CODED_SEQUENCES_MAX, SIZE_MAX);
   if (all_literals && n != 0) return GLYD_E_CORRUPT; /* a match would come on top */
-  PLANE(GLYD_CODED_PLANE_LITERAL_ESCAPES, literal_escapes, GLYD_CODED_SEQUENCES_MAX, SIZE_MAX);
-  PLANE(GLYD_CODED_PLANE_MATCH_ESCAPES, match_escapes, GLYD_CODED_SEQUENCES_MAX, SIZE_MAX);
-#undef PLANE
+  PLANE(GLYD_CODED_PLANE_LITERAL_ESCAPES, GLYD_CONTEXTS_ARE_BEFORE, literal_escapes, GLYD_CODED_SEQUENCES_MAX,
+        SIZE_MAX);
+  PLANE(GLYD_CODED_PLANE_MATCH_ESCAPES, GLYD_CONTEXTS_ARE_BEFORE, match_escapes, GLYD_CODED_SEQUENCES_MAX, SIZE_MAX);
   size_t n_contexts = 0;
   if (fine && wants_contexts(&input)) {
 #if defined(__x86_64__)
@@ -172,8 +186,8 @@ glyd_status glyd_coded_block_decode(unsigned cpu, void *workspace, uint8_t *segm
 #endif
       n_contexts = offset_contexts(planes.commands, planes.commands_end, d->offset_codes);
   }
-  status = decode_plane(cpu, d, GLYD_CODED_PLANE_OFFSETS, fine, n_contexts, &input, d->offset_codes,
-                        GLYD_CODED_SEQUENCES_MAX, 0, &codes, &n_codes);
+  status = decode_plane(cpu, d, GLYD_CODED_PLANE_OFFSETS, fine, GLYD_CONTEXTS_ARE_GIVEN, n_contexts, &input,
+                        d->offset_codes, GLYD_CODED_SEQUENCES_MAX, 0, &codes, &n_codes);
   if (status != GLYD_OK) return status;
   if (planes.near && largest_byte(codes, n_codes) >= GLYD_CODED_OFFSET_CODES + GLYD_CODED_NEAR_CODES)
     return GLYD_E_CORRUPT;
@@ -204,6 +218,20 @@ glyd_status glyd_coded_block_decode(unsigned cpu, void *workspace, uint8_t *segm
   }
   planes.longs = d->longs;
   planes.longs_end = d->longs + n_longs;
+  if (fine) {
+    all_literals = plane_size(&input, GLYD_PLANE_FINE_BITS) == len;
+    if (all_literals && planes.commands != planes.commands_end) return GLYD_E_CORRUPT;
+    size_t n_literals;
+    if (glyd_huffman_wants_some(&input, &d->contexts[GLYD_CODED_FINE_LITERALS], &n_literals)) {
+      if (n_literals > len) return GLYD_E_CORRUPT;
+      uint8_t *const place = all_literals ? op : d->literals;
+      status = glyd_coded_mark_runs(cpu, &planes, place, n_literals);
+      if (status != GLYD_OK) return status;
+    }
+    LITERALS(GLYD_CONTEXTS_ARE_MIXED);
+  }
+#undef LITERALS
+#undef PLANE
 
 #if defined(__x86_64__)
   if (cpu & GLYD_CPU_AVX2)

@@ -19,6 +19,10 @@
  * have changed. */
 #define PIECE ((size_t)32 << 10)
 #define PIECES (GLYD_BLOCK_MAX / PIECE)
+/* Contexts of literals by commands must save a byte for so many commands, and so many
+ * more: they take time to make. */
+#define RUNS_COMMANDS 128u
+#define RUNS_BYTES 48u
 #define LITERAL_COPY 32 /* literals are copied in pieces of this many bytes where the input allows */
 
 #define NEAR(how) (1u << 31 | (how).code << 16 | (how).extra) /* of an offset near one of a slot, among new ones */
@@ -53,6 +57,7 @@ typedef struct coded_encoder {
   glyd_huffman_context_codes last_contexts[GLYD_CODED_FINE_PLANES];
   glyd_context_work contexts; /* level ultra */
   uint8_t offset_contexts[GLYD_CODED_SEQUENCES_MAX + 1];
+  uint8_t literal_contexts[GLYD_BLOCK_MAX];
   uint32_t repeat[GLYD_CODED_REPEATS];
   glyd_sequence sequences[GLYD_CODED_PARSED_MAX + 2];
   uint32_t pieces[PIECES][256]; /* counts of literals */
@@ -177,15 +182,17 @@ fill_planes_bmi2(coded_encoder *e, const glyd_sequence *seqs, size_t n, const ui
 
 /* A plane that is fine in fine blocks. */
 static uint8_t *put_plane(coded_encoder *e, uint8_t *out, const uint8_t *in, size_t n, const uint32_t *counts, int fine,
-                          unsigned kind) {
+                          unsigned kind, size_t n_commands) {
   static const struct {
     unsigned kind, most;
   } planes[GLYD_CODED_FINE_PLANES] = {{GLYD_CODED_PLANE_LITERALS, GLYD_CODED_LITERAL_TABLES},
                                       {GLYD_CODED_PLANE_COMMANDS, GLYD_CODED_COMMAND_TABLES},
                                       {GLYD_CODED_PLANE_OFFSETS, GLYD_CODED_OFFSET_TABLES}};
+  static const int contexts_are[GLYD_CODED_FINE_PLANES] = {GLYD_CONTEXTS_ARE_MIXED, GLYD_CONTEXTS_ARE_BEFORE,
+                                                           GLYD_CONTEXTS_ARE_GIVEN};
   glyd_huffman_code *const last = &e->last[planes[kind].kind];
   if (!fine) return glyd_huffman_encode_plane(e->cpu, out, in, n, counts, last);
-  const uint8_t *contexts = NULL;
+  const uint8_t *contexts = e->literal_contexts;
   if (kind == GLYD_CODED_FINE_OFFSETS) {
     size_t k = 0;
     for (const uint8_t *c = e->planes.commands; k < n; c++) {
@@ -194,8 +201,19 @@ static uint8_t *put_plane(coded_encoder *e, uint8_t *out, const uint8_t *in, siz
     }
     contexts = e->offset_contexts;
   }
-  return glyd_huffman_encode_fine_plane(e->cpu, out, in, n, contexts, planes[kind].most, last, &e->last_contexts[kind],
-                                        &e->contexts);
+  return glyd_huffman_encode_fine_plane(e->cpu, out, in, n, contexts_are[kind], contexts,
+                                        n_commands / RUNS_COMMANDS + RUNS_BYTES, planes[kind].most, last,
+                                        &e->last_contexts[kind], &e->contexts);
+}
+
+/* Contexts of literals that begin a run before a match: what the command says. */
+static void make_literal_contexts(coded_encoder *e, const glyd_sequence *seqs, size_t n, size_t n_literals) {
+  size_t at = 0;
+  memset(e->literal_contexts, 0, n_literals);
+  for (size_t i = 0; i < n; i++) {
+    if (seqs[i].literals != 0) e->literal_contexts[at] = GLYD_CODED_RUN_CONTEXT(e->planes.commands[i]);
+    at += seqs[i].literals;
+  }
 }
 
 /* Write the body of a block of these sequences and literals to e->planes.body.
@@ -230,13 +248,13 @@ static uint8_t *encode_body(coded_encoder *e, const glyd_sequence *seqs, size_t 
     fill_planes(e, seqs, n, code_of, escape_base, prices, &ends);
   if (ends.near != 0) *flags |= GLYD_CODED_FLAG_NEAR;
 
-  out = put_plane(e, out, literals, n_literals, counts, fine, GLYD_CODED_FINE_LITERALS);
-  out = put_plane(e, out, b->commands, n, NULL, fine, GLYD_CODED_FINE_COMMANDS);
+  if (!fine) out = put_plane(e, out, literals, n_literals, counts, fine, GLYD_CODED_FINE_LITERALS, n);
+  out = put_plane(e, out, b->commands, n, NULL, fine, GLYD_CODED_FINE_COMMANDS, n);
   out = glyd_huffman_encode_plane(e->cpu, out, b->literal_escapes, ends.literal_escapes, NULL,
                                   &e->last[GLYD_CODED_PLANE_LITERAL_ESCAPES]);
   out = glyd_huffman_encode_plane(e->cpu, out, b->match_escapes, ends.match_escapes, NULL,
                                   &e->last[GLYD_CODED_PLANE_MATCH_ESCAPES]);
-  out = put_plane(e, out, b->offset_codes, ends.offsets, NULL, fine, GLYD_CODED_FINE_OFFSETS);
+  out = put_plane(e, out, b->offset_codes, ends.offsets, NULL, fine, GLYD_CODED_FINE_OFFSETS, n);
   if (ends.low != 0) {
     *flags |= GLYD_CODED_FLAG_LOW;
     out = glyd_huffman_encode_plane(e->cpu, out, b->low_bytes, ends.low, NULL, &e->last[GLYD_CODED_PLANE_LOW]);
@@ -245,6 +263,10 @@ static uint8_t *encode_body(coded_encoder *e, const glyd_sequence *seqs, size_t 
     *flags |= GLYD_CODED_FLAG_LONG;
     for (unsigned k = 0; k < 3; k++)
       out = glyd_huffman_encode_plane(e->cpu, out, b->longs[k], ends.longs, NULL, &e->last[GLYD_CODED_PLANE_LONG + k]);
+  }
+  if (fine) { /* they depend on the commands */
+    make_literal_contexts(e, seqs, n, n_literals);
+    out = put_plane(e, out, literals, n_literals, counts, fine, GLYD_CODED_FINE_LITERALS, n);
   }
   memcpy(out, b->raw_bits, ends.raw_bits);
   return out + ends.raw_bits;

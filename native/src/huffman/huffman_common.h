@@ -25,10 +25,17 @@ enum {
   GLYD_PLANE_CHANGED = 7           /* own table, as differences from the last one */
 };
 
-#define GLYD_PLANE_BITS 2          /* of the mode in the head of a plane */
-#define GLYD_PLANE_FINE_BITS 3     /* and of a fine plane */
-#define GLYD_CONTEXTS_FROM 256     /* fine planes of fewer bytes have no contexts */
-#define GLYD_CONTEXTS_TABLES_MAX 8 /* tables of a plane */
-#define GLYD_CONTEXTS_GIVEN 64u    /* contexts, where they are not the byte before */
+#define GLYD_PLANE_BITS 2             /* of the mode in the head of a plane */
+#define GLYD_PLANE_FINE_BITS 3        /* and of a fine plane */
+#define GLYD_CONTEXTS_FROM 256        /* fine planes of fewer bytes have no contexts */
+#define GLYD_CONTEXTS_TABLES_MAX 8    /* tables of a plane */
+#define GLYD_CONTEXTS_GIVEN 64u       /* contexts, where they are not the byte before */
+#define GLYD_CONTEXTS_MAX 512u        /* contexts: bytes before, then those that are given for some bytes */
+#define GLYD_CONTEXTS_SOME 256u       /* the first of the latter */
+#define GLYD_CONTEXTS_SOME_FLAG 0x80u /* of the number of tables: some contexts are given */
+#define GLYD_CONTEXTS_LISTED(given) (((given)&3) != 0 && ((given)&4) == 0) /* such a context may be given */
+
+/* Where the context of a byte comes from: it is the byte before, or given, or given where it is not 0. */
+enum { GLYD_CONTEXTS_ARE_BEFORE, GLYD_CONTEXTS_ARE_GIVEN, GLYD_CONTEXTS_ARE_MIXED };
 
 #endif

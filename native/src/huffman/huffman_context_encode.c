@@ -8,30 +8,34 @@
 
 #define ROUNDS 6u       /* of dealing out contexts to clusters */
 #define ROUNDS_AFTER 2u /* once they are few */
-#define GAIN_SHIFT \
-  5u /* contexts must save this part of a plane, and GAIN_LEAST bytes: they read at a third of the speed */
+/* What contexts must save, in bytes: they take time to read, about 40 ns for each of
+ * these; so many symbols take a byte's time, and each new table. */
 #define GAIN_LEAST 12u
+#define SYMBOLS_SHIFT 7u
+#define TABLE_BYTES 24u
 #define KEPT_BITS 128u /* a new table must save so many: it takes time to read */
 
 static size_t chunk_of(size_t n) { return (n + GLYD_HUFFMAN_STREAMS - 1) / GLYD_HUFFMAN_STREAMS; }
 
-/* Context of symbol i; the first of a stream has none before it. */
-GLYD_INLINE uint8_t context_of(const uint8_t *in, const uint8_t *contexts, size_t i, size_t chunk) {
-  return contexts ? contexts[i] : i % chunk == 0 ? 0 : in[i - 1];
+/* A plane, and where its contexts come from. */
+typedef struct plane {
+  const uint8_t *in, *contexts;
+  size_t n, chunk;
+  int how;
+} plane;
+
+/* Context of symbol i, which is at `at` of its stream; the first has none before it. */
+GLYD_INLINE unsigned context_of(const plane *p, size_t i, size_t at) {
+  if (p->how == GLYD_CONTEXTS_ARE_GIVEN) return p->contexts[i];
+  if (p->how == GLYD_CONTEXTS_ARE_MIXED && p->contexts[i] != 0) return GLYD_CONTEXTS_SOME + p->contexts[i];
+  return at == 0 ? 0 : p->in[i - 1];
 }
 
-static void count_contexts(glyd_context_work *w, const uint8_t *in, const uint8_t *contexts, size_t n) {
+static void count_contexts(glyd_context_work *w, const plane *p) {
   memset(w->counts, 0, sizeof w->counts);
-  const size_t chunk = chunk_of(n);
-  if (contexts != NULL) {
-    for (size_t i = 0; i < n; i++) w->counts[contexts[i]][in[i]]++;
-    return;
-  }
-  for (size_t at = 0; at < n; at += chunk) {
-    const size_t end = at + chunk < n ? at + chunk : n;
-    w->counts[0][in[at]]++;
-    for (size_t i = at + 1; i < end; i++) w->counts[in[i - 1]][in[i]]++;
-  }
+  for (size_t from = 0; from < p->n; from += p->chunk)
+    for (size_t at = 0; at < p->chunk && from + at < p->n; at++)
+      w->counts[context_of(p, from + at, at)][p->in[from + at]]++;
 }
 
 /* Bits, in 1/256, of symbols with these counts in a code of their own, and of
@@ -51,10 +55,10 @@ static uint64_t cost_of(const uint32_t counts[256]) {
 
 /* Deal the contexts out to n clusters, each to the one in whose code it takes the
  * fewest bits: w->sums of before, then of after, and the map. */
-static void deal(glyd_context_work *w, unsigned n, uint8_t map[256]) {
+static void deal(glyd_context_work *w, unsigned n, uint8_t map[GLYD_CONTEXTS_MAX]) {
   for (unsigned k = 0; k < n; k++) glyd_huffman_price_symbols(w->sums[k], w->prices[k]);
   memset(w->sums, 0, sizeof w->sums);
-  for (unsigned c = 0; c < 256; c++) {
+  for (unsigned c = 0; c < GLYD_CONTEXTS_MAX; c++) {
     if (w->totals[c] == 0) continue;
     uint8_t used[256];
     unsigned n_used = 0;
@@ -76,9 +80,9 @@ static void deal(glyd_context_work *w, unsigned n, uint8_t map[256]) {
 }
 
 /* The last of n clusters becomes number k. */
-static void move_last(glyd_context_work *w, unsigned k, unsigned n, uint8_t map[256]) {
+static void move_last(glyd_context_work *w, unsigned k, unsigned n, uint8_t map[GLYD_CONTEXTS_MAX]) {
   memcpy(w->sums[k], w->sums[n - 1], sizeof w->sums[k]);
-  for (unsigned c = 0; c < 256; c++)
+  for (unsigned c = 0; c < GLYD_CONTEXTS_MAX; c++)
     if (map[c] == n - 1) map[c] = (uint8_t)k;
 }
 
@@ -90,7 +94,7 @@ static void price_joined(glyd_context_work *w, unsigned i, unsigned j) {
 
 /* Join clusters while there are more than most, or that saves more bits for tables
  * than it costs. Returns how many are left. */
-static unsigned join(glyd_context_work *w, unsigned n, unsigned most, uint8_t map[256]) {
+static unsigned join(glyd_context_work *w, unsigned n, unsigned most, uint8_t map[GLYD_CONTEXTS_MAX]) {
   for (unsigned i = 0; i < n; i++) {
     w->joined[i][i] = cost_of(w->sums[i]);
     for (unsigned j = i + 1; j < n; j++) price_joined(w, i, j);
@@ -108,7 +112,7 @@ static unsigned join(glyd_context_work *w, unsigned n, unsigned most, uint8_t ma
       }
     if (a == b) return n;
     for (unsigned s = 0; s < 256; s++) w->sums[a][s] += w->sums[b][s];
-    for (unsigned c = 0; c < 256; c++)
+    for (unsigned c = 0; c < GLYD_CONTEXTS_MAX; c++)
       if (map[c] == b) map[c] = (uint8_t)a;
     w->joined[a][a] = w->joined[a][b];
     move_last(w, b, n, map);
@@ -123,22 +127,22 @@ static unsigned join(glyd_context_work *w, unsigned n, unsigned most, uint8_t ma
 
 /* Deal the contexts out to at most so many clusters of like counts: w->sums, and
  * the map. Returns their number. */
-static unsigned cluster(glyd_context_work *w, unsigned most, uint8_t map[256]) {
+static unsigned cluster(glyd_context_work *w, unsigned most, uint8_t map[GLYD_CONTEXTS_MAX]) {
   unsigned n_contexts = 0, n = 0;
-  for (unsigned c = 0; c < 256; c++) {
+  for (unsigned c = 0; c < GLYD_CONTEXTS_MAX; c++) {
     w->totals[c] = 0;
     for (unsigned s = 0; s < 256; s++) w->totals[c] += w->counts[c][s];
     n_contexts += w->totals[c] != 0;
   }
-  uint8_t taken[256] = {0};
+  uint8_t taken[GLYD_CONTEXTS_MAX] = {0};
   for (; n < GLYD_CONTEXTS_CLUSTERS && n < n_contexts; n++) { /* the most frequent ones to begin with */
-    unsigned best = 256;
-    for (unsigned c = 0; c < 256; c++)
-      if (!taken[c] && w->totals[c] != 0 && (best == 256 || w->totals[c] > w->totals[best])) best = c;
+    unsigned best = GLYD_CONTEXTS_MAX;
+    for (unsigned c = 0; c < GLYD_CONTEXTS_MAX; c++)
+      if (!taken[c] && w->totals[c] != 0 && (best == GLYD_CONTEXTS_MAX || w->totals[c] > w->totals[best])) best = c;
     taken[best] = 1;
     memcpy(w->sums[n], w->counts[best], sizeof w->sums[n]);
   }
-  memset(map, 0, 256);
+  memset(map, 0, GLYD_CONTEXTS_MAX);
   for (unsigned round = 0; round < ROUNDS; round++) deal(w, n, map);
   n = join(w, n, most, map);
   for (unsigned round = 0; round < ROUNDS_AFTER; round++) deal(w, n, map);
@@ -183,9 +187,10 @@ static uint8_t *put_table(uint8_t *out, const uint32_t counts[256], unsigned k, 
 }
 
 /* Make codes of the clusters, write tables and map; returns the end. */
-static uint8_t *put_tables(uint8_t *out, const glyd_context_work *w, int external, glyd_huffman_context_codes *c) {
+static uint8_t *put_tables(uint8_t *out, const glyd_context_work *w, int how, glyd_huffman_context_codes *c) {
   uint8_t *const singles = out + 1, some[256] = {0};
-  *out = (uint8_t)c->tables;
+  c->mixed = how == GLYD_CONTEXTS_ARE_MIXED;
+  *out = (uint8_t)(c->tables | (c->mixed ? GLYD_CONTEXTS_SOME_FLAG : 0));
   *singles = 0;
   out += 2;
   for (unsigned k = 0; k < c->tables; k++) out = put_table(out, w->sums[k], k, singles, NULL, &c->code[k], some);
@@ -193,7 +198,10 @@ static uint8_t *put_tables(uint8_t *out, const glyd_context_work *w, int externa
   glyd_bit_writer_init(&bits, out);
   const unsigned width = bits_for(c->tables);
   for (unsigned s = 0; s < 256; s++)
-    if (external ? s < GLYD_CONTEXTS_GIVEN : s == 0 || some[s]) glyd_bit_writer_put(&bits, c->map[s], width);
+    if (how == GLYD_CONTEXTS_ARE_GIVEN ? s < GLYD_CONTEXTS_GIVEN : s == 0 || some[s])
+      glyd_bit_writer_put(&bits, c->map[s], width);
+  for (unsigned s = 0; c->mixed && s < 256; s++)
+    if (GLYD_CONTEXTS_LISTED(s)) glyd_bit_writer_put(&bits, c->map[GLYD_CONTEXTS_SOME + s], width);
   return glyd_bit_writer_end(&bits);
 }
 
@@ -211,7 +219,7 @@ static uint64_t bits_of(const uint32_t counts[256], const glyd_huffman_code *cod
 /* Bits of all symbols in these codes. */
 static uint64_t bits_in(const glyd_context_work *w, const glyd_huffman_context_codes *codes) {
   uint64_t bits = 0;
-  for (unsigned c = 0; c < 256; c++) bits += bits_of(w->counts[c], &codes->code[codes->map[c]]);
+  for (unsigned c = 0; c < GLYD_CONTEXTS_MAX; c++) bits += bits_of(w->counts[c], &codes->code[codes->map[c]]);
   return bits;
 }
 
@@ -226,7 +234,7 @@ static uint8_t *put_changes(uint8_t *out, glyd_context_work *w, const glyd_huffm
   out += 2;
   *bits = 0;
   memset(w->sums, 0, sizeof w->sums);
-  for (unsigned c = 0; c < 256; c++)
+  for (unsigned c = 0; c < GLYD_CONTEXTS_MAX; c++)
     for (unsigned s = 0; s < 256; s++) w->sums[last->map[c]][s] += w->counts[c][s];
   for (unsigned k = 0; k < last->tables; k++) {
     uint64_t kept = bits_of(w->sums[k], &last->code[k]);
@@ -247,18 +255,17 @@ static uint8_t *put_changes(uint8_t *out, glyd_context_work *w, const glyd_huffm
   return out;
 }
 
-static uint8_t *put_streams(uint8_t *out, const uint8_t *in, const uint8_t *contexts, size_t n,
-                            const glyd_huffman_context_codes *codes) {
+static uint8_t *put_streams(uint8_t *out, const plane *p, const glyd_huffman_context_codes *codes) {
   uint8_t *const sizes = out;
-  const size_t chunk = chunk_of(n);
   out += GLYD_HUFFMAN_SIZES_BYTES;
   for (size_t j = 0; j < GLYD_HUFFMAN_STREAMS; j++) {
-    const size_t end = (j + 1) * chunk < n ? (j + 1) * chunk : n;
+    const size_t from = j * p->chunk;
     glyd_bit_writer w;
     glyd_bit_writer_init(&w, out);
-    for (size_t i = j * chunk; i < end; i++) {
-      const glyd_huffman_code *const code = &codes->code[codes->map[context_of(in, contexts, i, chunk)]];
-      glyd_bit_writer_put(&w, code->code[in[i]], code->length[in[i]]);
+    for (size_t at = 0; at < p->chunk && from + at < p->n; at++) {
+      const uint8_t symbol = p->in[from + at];
+      const glyd_huffman_code *const code = &codes->code[codes->map[context_of(p, from + at, at)]];
+      glyd_bit_writer_put(&w, code->code[symbol], code->length[symbol]);
     }
     uint8_t *const stop = glyd_bit_writer_end(&w);
     if (j < GLYD_HUFFMAN_STREAMS - 1) glyd_store16(sizes + 2 * j, (uint16_t)(stop - out));
@@ -267,37 +274,68 @@ static uint8_t *put_streams(uint8_t *out, const uint8_t *in, const uint8_t *cont
   return out;
 }
 
-uint8_t *glyd_huffman_encode_fine_plane(unsigned cpu, uint8_t *out, const uint8_t *in, size_t n,
-                                        const uint8_t *contexts, unsigned most, glyd_huffman_code *last,
+#define TABLES_BUFFER (GLYD_CONTEXTS_TABLES_MAX * GLYD_HUFFMAN_LENGTHS_BUFFER + 192)
+
+/* The cheapest way to write a plane with contexts. */
+typedef struct choice {
+  uint64_t bytes; /* without sizes of streams, with a price for what takes time to read */
+  plane plane;
+  unsigned mode;
+  size_t written; /* of tables */
+  uint8_t tables[TABLES_BUFFER];
+} choice;
+
+/* By tables of its own, w->best, or those before with some changes, w->changed. */
+static void consider(glyd_context_work *w, const plane *p, unsigned most, const glyd_huffman_context_codes *last,
+                     uint64_t price, choice *best) {
+  uint8_t tables[TABLES_BUFFER];
+  count_contexts(w, p);
+  w->fresh.tables = cluster(w, most, w->fresh.map);
+  size_t written = (size_t)(put_tables(tables, w, p->how, &w->fresh) - tables);
+  price += (p->n >> SYMBOLS_SHIFT) + GAIN_LEAST;
+  const uint64_t own = bits_in(w, &w->fresh) / 8 + written + price + w->fresh.tables * TABLE_BYTES;
+  if (own < best->bytes) {
+    best->bytes = own;
+    best->plane = *p;
+    best->mode = GLYD_PLANE_CONTEXTS;
+    best->written = written;
+    memcpy(best->tables, tables, written);
+    w->best = w->fresh;
+  }
+  if (last->tables == 0 || last->mixed != (p->how == GLYD_CONTEXTS_ARE_MIXED)) return;
+  uint64_t bits;
+  written = (size_t)(put_changes(tables, w, last, &bits) - tables);
+  for (unsigned changed = tables[0]; changed != 0; changed &= changed - 1) price += TABLE_BYTES;
+  if (bits / 8 + written + price > best->bytes) return;
+  best->bytes = bits / 8 + written + price;
+  best->plane = *p;
+  best->mode = tables[0] != 0 ? GLYD_PLANE_CHANGED_CONTEXTS : GLYD_PLANE_LAST_CONTEXTS;
+  best->written = tables[0] != 0 ? written : 0;
+  memcpy(best->tables, tables, written);
+}
+
+uint8_t *glyd_huffman_encode_fine_plane(unsigned cpu, uint8_t *out, const uint8_t *in, size_t n, int how,
+                                        const uint8_t *contexts, uint64_t price, unsigned most, glyd_huffman_code *last,
                                         glyd_huffman_context_codes *last_contexts, glyd_context_work *w) {
   const glyd_huffman_code before = *last;
   uint8_t *const plain = glyd_huffman_encode_plane_headed(cpu, out, in, n, NULL, last, 5, GLYD_PLANE_FINE_BITS);
   if (n < GLYD_CONTEXTS_FROM) return plain;
   const size_t size = (size_t)(plain - out);
   if (size < 8) return plain; /* one byte repeated */
-  count_contexts(w, in, contexts, n);
-  w->fresh.tables = cluster(w, most, w->fresh.map);
-  uint8_t tables[GLYD_CONTEXTS_TABLES_MAX * GLYD_HUFFMAN_LENGTHS_BUFFER + 128], changes[sizeof tables];
-  size_t own_size = (size_t)(put_tables(tables, w, contexts != NULL, &w->fresh) - tables), changes_size = 0;
-  const uint64_t own = bits_in(w, &w->fresh) / 8 + own_size;
-  uint64_t changed = UINT64_MAX;
-  if (last_contexts->tables != 0) {
-    changes_size = (size_t)(put_changes(changes, w, last_contexts, &changed) - changes);
-    changed = changed / 8 + changes_size;
+  choice best;
+  best.bytes = UINT64_MAX;
+  plane p = {in, contexts, n, chunk_of(n), how == GLYD_CONTEXTS_ARE_MIXED ? GLYD_CONTEXTS_ARE_BEFORE : how};
+  consider(w, &p, most, last_contexts, 0, &best);
+  if (how == GLYD_CONTEXTS_ARE_MIXED) {
+    p.how = how;
+    consider(w, &p, most, last_contexts, price, &best);
   }
-  const int fresh = own < changed;
-  const uint64_t streams = (fresh ? own : changed) + GLYD_HUFFMAN_SIZES_BYTES + GLYD_HUFFMAN_STREAMS + 3;
-  if (streams + (size >> GAIN_SHIFT) + GAIN_LEAST >= size) return plain;
+  const uint64_t streams = best.bytes + GLYD_HUFFMAN_SIZES_BYTES + GLYD_HUFFMAN_STREAMS + 3;
+  if (streams >= size) return plain;
   *last = before;
-  const unsigned mode = fresh             ? GLYD_PLANE_CONTEXTS
-                        : changes[0] != 0 ? GLYD_PLANE_CHANGED_CONTEXTS
-                                          : GLYD_PLANE_LAST_CONTEXTS;
-  out = glyd_put_varint(out, n << GLYD_PLANE_FINE_BITS | mode);
-  if (mode != GLYD_PLANE_LAST_CONTEXTS) {
-    const size_t written = fresh ? own_size : changes_size;
-    memcpy(out, fresh ? tables : changes, written);
-    out += written;
-    *last_contexts = fresh ? w->fresh : w->changed;
-  }
-  return put_streams(out, in, contexts, n, last_contexts);
+  out = glyd_put_varint(out, n << GLYD_PLANE_FINE_BITS | best.mode);
+  memcpy(out, best.tables, best.written);
+  if (best.mode == GLYD_PLANE_CONTEXTS) *last_contexts = w->best;
+  if (best.mode == GLYD_PLANE_CHANGED_CONTEXTS) *last_contexts = w->changed;
+  return put_streams(out + best.written, &best.plane, last_contexts);
 }

@@ -14,8 +14,15 @@ TARGET void glyd_huffman_two_bmi2(glyd_huffman_streams *s) { glyd_huffman_rounds
 #if defined(GLYD_NO_ASM)
 
 TARGET void glyd_huffman_eight_bmi2(glyd_huffman_streams *s) { glyd_huffman_rounds_eight(s); }
-TARGET void glyd_huffman_contexts_bmi2(glyd_context_streams *s) { glyd_huffman_rounds_contexts(s, 0); }
-TARGET void glyd_huffman_given_bmi2(glyd_context_streams *s) { glyd_huffman_rounds_contexts(s, 1); }
+TARGET void glyd_huffman_contexts_bmi2(glyd_context_streams *s) {
+  glyd_huffman_rounds_contexts(s, GLYD_CONTEXTS_ARE_BEFORE);
+}
+TARGET void glyd_huffman_given_bmi2(glyd_context_streams *s) {
+  glyd_huffman_rounds_contexts(s, GLYD_CONTEXTS_ARE_GIVEN);
+}
+TARGET void glyd_huffman_mixed_bmi2(glyd_context_streams *s) {
+  glyd_huffman_rounds_contexts(s, GLYD_CONTEXTS_ARE_MIXED);
+}
 
 #else
 
@@ -98,20 +105,28 @@ typedef struct context_loop {
   glyd_context_streams streams;
   uint64_t table[256];                 /* of each context */
   uint64_t next[GLYD_HUFFMAN_STREAMS]; /* of each stream's next symbol */
+  uint64_t some[256];                  /* of each context that is given for some bytes */
 } context_loop;
 
 _Static_assert(offsetof(glyd_context_streams, word) == 64 && offsetof(glyd_context_streams, out) == 128 &&
                    offsetof(glyd_context_streams, chunk) == 136 && offsetof(glyd_context_streams, stop) == 144 &&
                    offsetof(glyd_context_streams, saved) == 152 && offsetof(context_loop, table) == 176 &&
-                   offsetof(context_loop, next) == 2224,
+                   offsetof(context_loop, next) == 2224 && offsetof(context_loop, some) == 2288,
                "offsets used below");
+
+static void make_tables(const uint16_t *entry, const uint32_t place[256], uint64_t table[256]) {
+  for (unsigned c = 0; c < 256; c++)
+    table[c] = ((uint64_t)(uintptr_t)entry << 8) + ((uint64_t)(place[c] >> 8) << 9) + (place[c] & 255);
+}
 
 static void make_context_loop(const glyd_context_streams *s, context_loop *loop) {
   loop->streams = *s;
-  for (unsigned c = 0; c < 256; c++) {
-    const uint64_t place = s->place[c];
-    loop->table[c] = ((uint64_t)(uintptr_t)s->entry << 8) + ((place >> 8) << 9) + (place & 255);
-  }
+  make_tables(s->entry, s->place, loop->table);
+}
+
+/* The table of each stream's next symbol, by the last one. */
+static void find_next(const glyd_context_streams *s, context_loop *loop) {
+  for (size_t j = 0; j < GLYD_HUFFMAN_STREAMS; j++) loop->next[j] = loop->table[(s->out - 1)[j * s->chunk]];
 }
 
 /* clang-format off */
@@ -135,6 +150,17 @@ static void make_context_loop(const glyd_context_streams *s, context_loop *loop)
   "movzbl %%ah, %%eax\n\t"             \
   "movb %%al, " AT "\n\t"              \
   "mov 176(%%rbp,%%rax,8), %%rax\n\t"  \
+  "mov %%rax, " NEXT "(%%rbp)\n\t"
+/* The same, but for places that hold a context. */
+#define MIXED_SYMBOL(R, AT, NEXT)             \
+  "mov " NEXT "(%%rbp), %%rax\n\t"           \
+  "movzbl " AT ", %%ebx\n\t"                 \
+  "test %%ebx, %%ebx\n\t"                    \
+  "cmovnz 2288(%%rbp,%%rbx,8), %%rax\n\t"    \
+  TABLE_SYMBOL(R)                             \
+  "movzbl %%ah, %%eax\n\t"                   \
+  "movb %%al, " AT "\n\t"                    \
+  "mov 176(%%rbp,%%rax,8), %%rax\n\t"        \
   "mov %%rax, " NEXT "(%%rbp)\n\t"
 #define CONTEXT_STEP(SYMBOL, K)              \
   SYMBOL("r8", K "(%%rdi)", "2224")          \
@@ -179,8 +205,17 @@ static void make_context_loop(const glyd_context_streams *s, context_loop *loop)
 void glyd_huffman_contexts_bmi2(glyd_context_streams *s) {
   context_loop memory, *loop = &memory;
   make_context_loop(s, loop);
-  for (size_t j = 0; j < GLYD_HUFFMAN_STREAMS; j++) memory.next[j] = memory.table[s->out[j * s->chunk - 1]];
+  find_next(s, loop);
   CONTEXT_LOOP(CONTEXT_SYMBOL, loop);
+  *s = memory.streams;
+}
+
+void glyd_huffman_mixed_bmi2(glyd_context_streams *s) {
+  context_loop memory, *loop = &memory;
+  make_context_loop(s, loop);
+  make_tables(s->entry, s->place + GLYD_CONTEXTS_SOME, memory.some);
+  find_next(s, loop);
+  CONTEXT_LOOP(MIXED_SYMBOL, loop);
   *s = memory.streams;
 }
 

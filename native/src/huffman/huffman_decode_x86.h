@@ -15,6 +15,7 @@ void glyd_huffman_eight_bmi2(glyd_huffman_streams *s);
 /* As glyd_huffman_rounds_contexts. */
 void glyd_huffman_contexts_bmi2(glyd_context_streams *s);
 void glyd_huffman_given_bmi2(glyd_context_streams *s);
+void glyd_huffman_mixed_bmi2(glyd_context_streams *s);
 #endif
 
 #endif

@@ -129,7 +129,7 @@ GLYD_INLINE void glyd_huffman_rounds_eight(glyd_huffman_streams *s) {
 
 /* Streams of a plane with contexts: each has a part of the plane to itself. The
  * context of a byte is the one before it in its stream, or given: it is in the
- * byte's own place then. The order is known to the assembly in huffman_decode_x86.c. */
+ * byte's own place then, where 0 may mean that it is the byte before. The order is known to the assembly in huffman_decode_x86.c. */
 typedef struct glyd_context_streams {
   const uint8_t *p[GLYD_HUFFMAN_STREAMS];
   uint64_t word[GLYD_HUFFMAN_STREAMS];
@@ -141,8 +141,14 @@ typedef struct glyd_context_streams {
   const uint32_t *place; /* of the table of a context: first entry << 8 | bits of its index */
 } glyd_context_streams;
 
+/* The context of a byte whose place holds this. */
+GLYD_INLINE unsigned glyd_huffman_context(int how, uint8_t given, uint8_t before) {
+  if (how == GLYD_CONTEXTS_ARE_GIVEN) return given;
+  return how == GLYD_CONTEXTS_ARE_MIXED && given != 0 ? GLYD_CONTEXTS_SOME + given : before;
+}
+
 /* Rounds of GLYD_HUFFMAN_STEPS symbols of each stream until out reaches stop. */
-GLYD_INLINE void glyd_huffman_rounds_contexts(glyd_context_streams *s, const int given) {
+GLYD_INLINE void glyd_huffman_rounds_contexts(glyd_context_streams *s, const int how) {
   uint64_t w0 = s->word[0], w1 = s->word[1], w2 = s->word[2], w3 = s->word[3];
   uint64_t w4 = s->word[4], w5 = s->word[5], w6 = s->word[6], w7 = s->word[7];
   const uint16_t *const entry = s->entry;
@@ -154,7 +160,7 @@ GLYD_INLINE void glyd_huffman_rounds_contexts(glyd_context_streams *s, const int
       uint8_t *o = out++;
 #define GLYD_STEP(j)                                                               \
   do {                                                                             \
-    const uint32_t t = place[given ? o[0] : o[-1]];                                \
+    const uint32_t t = place[glyd_huffman_context(how, o[0], o[-1])];              \
     const uint64_t e = entry[(t >> 8) + (w##j & (((uint64_t)1 << (t & 63)) - 1))]; \
     w##j >>= e & 63;                                                               \
     *o = (uint8_t)(e >> 8);                                                        \
