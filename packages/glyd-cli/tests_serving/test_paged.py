@@ -197,7 +197,31 @@ def test_attention_that_is_not_known_is_refused():
         paged_attention(torch.nn.Identity(), x, x, x, None)
 
 
-def test_no_room_is_kept_for_masks(loaded):
+def test_room(loaded):
+    """No masks are counted, but what lies between the products of a step; the engine takes what was counted."""
+    model, tokenizer = loaded
+    nbytes, token = 50_000_000, kv_bytes_a_token(model)
+    between = 256 * (8 * 128 + 3 * 256) * 2
+    assert kv_room(model, nbytes, paged=True) == (nbytes - between) // token > kv_room(model, nbytes)
+    assert kv_room(model, 1000, paged=True) == 0
+    made = TransformersEngine(model, tokenizer, describe_model(model, "tiny"), n_slots=2, kv_tokens=4096, paged=True)
+    made.start()
+    try:
+        config = made._manager.continuous_batching_config
+        assert config.max_memory_percent > 100  # transformers' own count has masks
+        assert len(asyncio.run(ask(made, [5, 6, 7], 3))) == 3
+    finally:
+        made.stop()
+
+
+def test_room_of_packed_pages_on_a_gpu(loaded):
     model, _ = loaded
-    nbytes = 50_000_000
-    assert kv_room(model, nbytes, paged=True) == nbytes // kv_bytes_a_token(model) > kv_room(model, nbytes)
+    device = type("Device", (), {"type": "cuda"})()
+    on_gpu = type("Model", (), {"config": model.config, "device": device, "dtype": model.dtype})()
+    nbytes, token = 4_000_000_000, kv_bytes_a_token(model)
+    plain, packed = kv_room(on_gpu, nbytes), kv_room(on_gpu, nbytes, kv="packed", n_slots=4)
+    # a column of the mask, and three times a layer of two: gathered, and for both query heads of a key head
+    beside = 4096 * 2 + 3 * token // 2
+    left = nbytes - 4096 * 4096 * 2
+    assert plain == left // (token + beside)
+    assert packed == int((left - 6 * 128 * token) // (0.7 * token + beside)) > plain

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 
 _PAGE = {"plain": 64, "packed": 128}  # tokens; small, since most chats are short; what packs has a size of its own
+_ALL_MEMORY = 1000.0  # times what is there: no limit
 _STEP_TOKENS = {"cpu": 256, "cuda": 4096}  # of prompts a step: what a running answer waits for at most
 
 
@@ -153,6 +154,7 @@ class TransformersEngine:
             use_cuda_graph=False,  # `Steps` captures what can be captured
             use_async_batching=False,
             per_request_processors=True,
+            max_memory_percent=_ALL_MEMORY,  # `kv_room` has counted: transformers knows neither pages nor packed ones
         )
         usual = self._model.config._attn_implementation  # noqa: SLF001 - no public place for it
         manager = self._model.init_continuous_batching(generation_config=generation, continuous_batching_config=config)
@@ -268,17 +270,24 @@ def kv_room(
     """Return how many tokens of KV cache an amount of memory holds, with what is allocated beside it.
 
     Its attention mask has a row for every token of a step and a column for every token of the cache and
-    the step, in the model's type, for every kind of attention; some attentions do without, as that on pages.
+    the step, in the model's type, for every kind of attention; some attentions do without, as that on pages, where
+    what lies between the products of a step counts instead.
     """
-    if paged:
-        return max(nbytes, 0) // kv_bytes_a_token(model)
     config = model.config.get_text_config()
-    n_kinds = len(set(getattr(config, "layer_types", None) or ["full"]))
     n_step = _STEP_TOKENS.get(model.device.type, 256)
-    width = n_kinds * n_step * _element_nbytes(model)
     token = kv_bytes_a_token(model)
-    left = nbytes - width * n_step
-    if kv == "plain" or model.device.type == "cuda":  # there transformers wants room for plain pages
+    if paged:
+        wide = int(getattr(config, "intermediate_size", None) or 4 * config.hidden_size)
+        between = n_step * (8 * int(config.hidden_size) + 3 * wide) * _element_nbytes(model)
+        return max(nbytes - between, 0) // token
+    n_kinds = len(set(getattr(config, "layer_types", None) or ["full"]))
+    width = n_kinds * n_step * _element_nbytes(model)
+    if model.device.type == "cuda":  # a layer's keys and values gathered, and again for every head
+        heads = int(config.num_attention_heads)
+        groups = heads // int(getattr(config, "num_key_value_heads", None) or heads)
+        width += (1 + groups) * token // int(config.num_hidden_layers)
+    left = nbytes - n_kinds * n_step * n_step * _element_nbytes(model)
+    if kv == "plain":
         return max(left, 0) // (token + width)
     left -= (n_slots + 2) * _PAGE["packed"] * token  # pages that are being filled
     return int(max(left, 0) // (PACKED_KV_SHARE * token + width))
