@@ -26,7 +26,7 @@ os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
 import torch
 from vllm import LLM, SamplingParams
 from vllm.distributed import cleanup_dist_env_and_memory
-from vllm.model_executor.model_loader import weight_utils
+from vllm.model_executor.model_loader import dummy_loader, weight_utils
 
 SIGMA = 0.02
 FEW, MANY = 5, 37  # tokens of the two runs whose difference is steps alone
@@ -43,7 +43,8 @@ def draw_weights() -> None:
             return
         param.data.normal_(0, SIGMA, generator=torch.Generator(device=param.device).manual_seed(seed))
 
-    weight_utils.initialize_single_dummy_weight = draw
+    for module in (weight_utils, dummy_loader):  # newer versions look it up in the second
+        module.initialize_single_dummy_weight = draw
 
 
 def start(args: argparse.Namespace, layout: str, **glyd: Any) -> Any:
