@@ -83,6 +83,7 @@ def configurations(layout, tokens, rows, processors):
             for cluster in (1, 2, 3, 4):
                 if processors // 2 <= -(-blocks // 2) * -(-tokens // SEVERAL) * cluster:
                     yield "ring", (SEVERAL, 2, 1, 1, cluster, 0)
+            yield "ring", (SEVERAL, 2, 1, 1, 0, processors)
         return
     for n in WARPGROUPS[layout][tile]:
         for row_blocks in (k for k in range(1, n + 1) if n % k == 0):
@@ -91,7 +92,8 @@ def configurations(layout, tokens, rows, processors):
                 if row_blocks == n:
                     halves = (2 * tiles // k for k in (1, 3, 5, 7))  # 1/2, 1 1/2, … tiles a worker
                     even = {k for k in halves if processors * 3 // 4 <= k <= processors}
-                    for workers in {processors, min(processors, tiles), -(-tiles // -(-tiles // processors))} | even:
+                    parts = tiles * max(1, processors // tiles)  # as many to every tile
+                    for workers in {processors, min(processors, parts), -(-tiles // -(-tiles // processors))} | even:
                         yield "ring", (tile, n, 1, chunks, 0, workers)
                 for cluster in (1, 2, 3, 4):
                     if processors // 2 <= tiles * cluster <= processors:

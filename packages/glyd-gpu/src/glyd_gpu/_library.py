@@ -51,7 +51,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
             c_void_p,
         ],
     ),
-    "glyd_gpu_product_ring_workspace": (c_int64, [Config]),
+    "glyd_gpu_product_ring_workspace": (c_int64, [Meta, c_uint64, Config]),
     "glyd_gpu_product_ring_exceptions": (c_int64, [Meta, Config]),
     "glyd_gpu_product_ring": (
         c_int,

@@ -25,12 +25,13 @@ _settled: WeakIdKeyDictionary = WeakIdKeyDictionary()
 _workspaces: dict[tuple[int, int], tuple[int, torch.Tensor]] = {}
 
 
-@functools.lru_cache(maxsize=1024)
-def _config(numbers: tuple[int, ...]) -> tuple[Any, int]:
+@functools.lru_cache(maxsize=4096)
+def _config(numbers: tuple[int, ...], meta: tuple[int, ...], tokens: int) -> tuple[Any, int]:
     """Return a configuration as launchers take it, and the bytes of workspace that a ring needs."""
     config = (ctypes.c_int32 * len(numbers))(*numbers)
-    nbytes = load().glyd_gpu_product_ring_workspace(config) if len(numbers) == 7 and numbers[4] == 0 else 0
-    return config, int(nbytes)
+    if len(numbers) != 7:
+        return config, 0
+    return config, max(0, load().glyd_gpu_product_ring_workspace((ctypes.c_int64 * 7)(*meta), tokens, config))
 
 
 def _workspace(device: torch.device, stream: int, nbytes: int) -> torch.Tensor:
@@ -89,7 +90,7 @@ def product(
     numbers, settled = route.config, _is_settled(pack)
     if numbers[-1] == AHEAD and not settled:
         numbers = (*numbers[:-1], 1)
-    config, nbytes = _config(numbers)
+    config, nbytes = _config(numbers, tuple(known), x.shape[0])
     out = torch.empty((x.shape[0], rows), dtype=torch.bfloat16, device=x.device)
     arguments = (
         out.data_ptr(),

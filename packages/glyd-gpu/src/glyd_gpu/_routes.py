@@ -31,7 +31,10 @@ GENERIC_TOKENS = 64  # more are decoded once and multiplied by torch: there the 
 HOPPER, HOPPER_CODE = (9, 0), "sm_90a"
 LENGTHS = {"generic": 0, "decode": 0, "stream": 4, "ring": 7}
 STREAM_TOKENS = 16
-COUNTERS = 1 << 18  # row blocks that the counters of stream-K have room for
+# tokens of a tile, warpgroups: kernels of mma12 with a transposed x; their stream-K takes several tiles of tokens
+MANY = ((64, 3), (128, 3), (256, 2))
+DENSE = 0.005  # exceptions of all weights up to which those are faster than decoding
+COUNTERS = (1 << 18) - 16  # row blocks that the counters of stream-K have room for
 USUAL, MOST = 1.25, 3  # exceptions of a row block for which a ring has room, by their mean; most by the largest number
 NARROW = {1: 2, 2: 3}  # layout → 64-row blocks of a tile that leave room for more exceptions
 
@@ -89,10 +92,16 @@ def _fits(meta: Sequence[int], tokens: int, route: Route) -> bool:
         return layout == LAYOUTS["mma12"] and tokens <= STREAM_TOKENS and cols % 2 == 0
     tile, row_blocks_of_tile, warpgroups, chunks, cluster, workers, _ = route.config
     blocks, tiles = -(-rows // 64), -(-cols // (64 if layout == LAYOUTS["mma12"] else 128))
-    if cols % 8 or rows >= 1 << 31 or blocks + 4 > COUNTERS or (cluster == 0 and tokens > tile):
+    several = tokens > tile
+    if cols % 8 or rows >= 1 << 31 or blocks + 4 > COUNTERS:
+        return False
+    many = layout == LAYOUTS["mma12"] and (tile, row_blocks_of_tile * warpgroups) in MANY
+    if several and cluster == 0 and not many:
         return False
     if not meta[4]:
         return True
+    if many:
+        return meta[4] <= DENSE * rows * cols
     # exceptions of a row block in the columns that one block of threads takes
     steps = -(-tiles // (warpgroups * chunks))
     units = -(-blocks // row_blocks_of_tile) * steps
@@ -124,18 +133,20 @@ def on_hopper(meta: Sequence[int], tokens: int, processors: int) -> Route:
         exact, route = found
         if route.kernel == "ring":
             tile, row_blocks, warpgroups, chunks, cluster, workers, dependent = route.config
-            blocks = math.ceil(math.ceil(rows / 64) / row_blocks) * cluster
+            blocks = math.ceil(math.ceil(rows / 64) / row_blocks) * (cluster or 1)
             if cluster == 0 and not (exact and workers <= processors):
                 route = Route("ring", (tile, row_blocks, warpgroups, chunks, 0, processors, dependent))
-            elif blocks > processors and tokens <= tile:  # more than one wave: stream-K divides evenly
+            elif cluster and blocks > processors and tokens <= tile:  # more than one wave: stream-K divides evenly
                 route = Route("ring", (tile, row_blocks * warpgroups, 1, chunks, 0, processors, dependent))
-            elif tokens > tile and blocks * math.ceil(tokens / tile) < processors // 2:
+            if tokens > tile and blocks * math.ceil(tokens / tile) < processors // 2:
                 route = Route("decode")  # several tiles of tokens, and still half of the device would idle
         candidates = [route]
         if route.kernel == "ring":
             tile, dependent = route.config[0], route.config[6]
             rows_of_tile = 2 if tile >= 128 else NARROW[layout]
             candidates.append(Route("ring", (tile, rows_of_tile, 1, 1, 0, processors, dependent)))
+            if (tile, 3) in MANY:
+                candidates.append(Route("ring", (tile, 3, 1, 2, 0, processors, dependent)))
         if layout == LAYOUTS["mma12"]:
             candidates.append(Route("stream", (2, 16, 1, 0)))  # takes any number of exceptions
         for candidate in candidates:

@@ -74,9 +74,9 @@ GLYD_GPU_API int glyd_gpu_pack(void *out, uint64_t out_nbytes, const void *plan,
  * at multiples of 16 bytes. config: tokens of a tile (8, 16, 32, 64, 128, 256), 64-row blocks of a tile, warpgroups along
  * the columns, tiles of a warpgroup in a stage, blocks along the columns (0: stream-K, for at most one tile of tokens),
  * workers (stream-K), dependent launch (0; 1; 2: of a pack that the kernel ahead of this does not write);
- * GLYD_E_PARAMETER for what was not compiled. workspace: for stream-K, at least glyd_gpu_product_ring_workspace bytes at
- * a multiple of 16, its first MiB zero before the first launch and left so; one launch at a time may use it. */
-GLYD_GPU_API int64_t glyd_gpu_product_ring_workspace(const int32_t *config);
+ * GLYD_E_PARAMETER for what was not compiled. workspace: at least glyd_gpu_product_ring_workspace bytes at a multiple of
+ * 16 (0: none), its first MiB zero before the first launch and left so; one launch at a time may use it. */
+GLYD_GPU_API int64_t glyd_gpu_product_ring_workspace(const int64_t *meta, uint64_t tokens, const int32_t *config);
 
 /* Exceptions of a row block, within the columns that one block of threads takes, that a ring product handles in one go;
  * any number more is right, but each costs a microsecond or more. Negative: a status. Runs without a device. */

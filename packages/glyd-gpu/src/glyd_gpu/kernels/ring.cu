@@ -13,7 +13,9 @@
 namespace {
 
 constexpr int kSharedMaxHopper = 227 * 1024;
-constexpr int64_t kCounterBytes = 1 << 20; /* the start of the workspace: zero between launches */
+constexpr uint64_t kTokensMax = 0x3FFFFFFF;
+constexpr int64_t kCounterBytes = 1 << 20; /* the start of the workspace: zero between launches; of it, */
+constexpr int64_t kTransposingBytes = 64;  /* at its end, those of the transposed activations */
 
 typedef CUresult (*EncodeTiled)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *,
                                 const cuuint64_t *, const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave,
@@ -34,19 +36,32 @@ bool valid(const glyd::RingConfig &c) {
          c.kb <= 8 && c.cluster >= 0 && c.cluster <= 8 && (c.cluster > 0 || (c.wk == 1 && c.workers >= 1));
 }
 
+int64_t partial_bytes(const glyd::RingConfig &c) {
+  return c.cluster ? 0 : (int64_t)c.workers * 2 * c.wr * 64 * c.tokens * 4;
+}
+glyd::RingRoom room_of(const int64_t *meta, const glyd::RingConfig &c) {
+  return ring_room(meta[0] == GLYD_WEIGHTS_TIERED, c, (int)meta[5], meta[4] ? meta[6] : 0, kSharedMaxHopper);
+}
+int64_t token_tiles(const glyd::RingConfig &c, uint64_t tokens) { return ((int64_t)tokens + c.tokens - 1) / c.tokens; }
+int64_t transposed_bytes(const glyd::RingConfig &c, uint64_t tokens, int64_t cols) {
+  return token_tiles(c, tokens) * c.tokens * cols * 2;
+}
+
 } // namespace
 
-int64_t glyd_gpu_product_ring_workspace(const int32_t *config) {
-  const int64_t workers = config[4] ? 0 : config[5];
-  return kCounterBytes + workers * 2 * config[1] * 64 * config[0] * 4;
+int64_t glyd_gpu_product_ring_workspace(const int64_t *meta, uint64_t tokens, const int32_t *config) {
+  using namespace glyd;
+  const RingConfig c = {config[0], config[1], config[2], config[3], config[4], config[5], config[6]};
+  if (!valid(c) || tokens > kTokensMax || meta[2] < 1 || meta[2] > 0x7FFFFFFF) return -GLYD_E_PARAMETER;
+  const int64_t bytes = partial_bytes(c) + (room_of(meta, c).transposes ? transposed_bytes(c, tokens, meta[2]) : 0);
+  return bytes ? kCounterBytes + bytes : 0;
 }
 
 int64_t glyd_gpu_product_ring_exceptions(const int64_t *meta, const int32_t *config) {
   using namespace glyd;
   const RingConfig c = {config[0], config[1], config[2], config[3], config[4], config[5], config[6]};
   if (!valid(c)) return -GLYD_E_PARAMETER;
-  const RingRoom room =
-      ring_room(meta[0] == GLYD_WEIGHTS_TIERED, c, (int)meta[5], meta[4] ? meta[6] : 0, kSharedMaxHopper);
+  const RingRoom room = room_of(meta, c);
   return room.shared < 0 ? -GLYD_E_PARAMETER : room.exc_cap;
 }
 
@@ -59,8 +74,9 @@ int glyd_gpu_product_ring(void *y, const void *x, uint64_t tokens, const void *b
   PackView v;
   if (const int status = glyd_gpu_view(&v, pack, pack_nbytes, meta)) return status;
   const bool tiered = v.layout == GLYD_WEIGHTS_TIERED;
-  if (v.rows > 0x7FFFFFFF || v.n_units > 0xFFFFFFFFll || tokens > 0x3FFFFFFF || v.cols % 8 || !aligned(x, 16) ||
-      !aligned(y, 16) || !valid(c) || (c.cluster == 0 && tokens > (uint64_t)c.tokens))
+  if (v.rows > 0x7FFFFFFF || v.n_units > 0xFFFFFFFFll || tokens > kTokensMax || v.cols % 8 || !aligned(x, 16) ||
+      !aligned(y, 16) || !valid(c) ||
+      (c.cluster == 0 && tokens > (uint64_t)c.tokens && !ring_many(tiered, c.tokens, c.wr * c.wk)))
     return -GLYD_E_PARAMETER;
   RingArgs p = {};
   p.rows = v.rows, p.cols = (int)v.cols, p.tokens = (int)tokens;
@@ -73,20 +89,27 @@ int glyd_gpu_product_ring(void *y, const void *x, uint64_t tokens, const void *b
   p.x = static_cast<const __nv_bfloat16 *>(x), p.bias = static_cast<const __nv_bfloat16 *>(bias);
   p.y = static_cast<__nv_bfloat16 *>(y);
   p.wr = c.wr, p.wk = c.wk, p.kb = c.kb, p.cluster = c.cluster, p.dependent = c.dependent;
-  if (c.cluster == 0) {
-    if (workspace_nbytes < (uint64_t)glyd_gpu_product_ring_workspace(config) || (p.n_blocks + 4) * 4 > kCounterBytes ||
-        !aligned(workspace, 16))
-      return -GLYD_E_BUFFER;
+  uint8_t *room_at = static_cast<uint8_t *>(workspace);
+  if (const int64_t bytes = glyd_gpu_product_ring_workspace(meta, tokens, config)) {
+    if (bytes < 0 || (p.n_blocks + 4) * 4 > kCounterBytes - kTransposingBytes) return -GLYD_E_PARAMETER;
+    if ((int64_t)workspace_nbytes < bytes || !aligned(workspace, 16)) return -GLYD_E_BUFFER;
     p.counters = static_cast<unsigned *>(workspace);
-    p.partials = reinterpret_cast<float *>(static_cast<uint8_t *>(workspace) + kCounterBytes);
+    p.partials = reinterpret_cast<float *>(room_at + kCounterBytes);
+  }
+  const RingRoom room = room_of(meta, c);
+  if (room.shared < 0 || (v.n_exceptions && room.exc_cap < 1)) return -GLYD_E_PARAMETER;
+  if (room.transposes) {
+    const int64_t parts = token_tiles(c, tokens) * (c.tokens / 64) * ((v.cols + 15) / 16);
+    if (parts > 0x3FFFFFFF) return -GLYD_E_PARAMETER;
+    p.transposing = reinterpret_cast<unsigned *>(room_at + kCounterBytes - kTransposingBytes);
+    p.transposed = reinterpret_cast<uint16_t *>(room_at + kCounterBytes + partial_bytes(c));
+    p.transposed_parts = (int)parts;
   }
   int device = 0, shared_max = 0;
   cudaError_t e = cudaGetDevice(&device);
   if (!e) e = cudaDeviceGetAttribute(&shared_max, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
   if (e) return e;
-  const RingRoom room = ring_room(tiered, c, (int)v.tile_escape_max, v.n_exceptions ? v.block_exc_max : 0, shared_max);
-  if (room.shared < 0) return -GLYD_E_PARAMETER;
-  if (v.n_exceptions && room.exc_cap < 1) return -GLYD_E_PARAMETER;
+  if (shared_max < room.shared) return -GLYD_E_PARAMETER;
   p.stage_bytes = room.stage_bytes, p.n_stages = room.n_stages, p.escape_slot = room.escape_slot;
   p.exc_cap = room.exc_cap;
   static const EncodeTiled encode = find_encoder();

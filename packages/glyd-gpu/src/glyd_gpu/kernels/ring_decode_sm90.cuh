@@ -95,6 +95,7 @@ __device__ __forceinline__ void main_loop(float (&acc)[M / 2], const RingArgs &p
           Wgmma<M>::mma(acc, a0, db), Wgmma<M>::mma(acc, a0 + 4, db + 2);
           wg_commit();
           wg_wait<1>();
+          __syncwarp(); /* one lane arrives for what all have read */
           if (release && lane == 0) mb_arrive(bars.empty + 8 * previous);
           release = false;
           decode_mma12(c.z, l1.x, l1.y, a1), decode_mma12(c.w, l1.z, l1.w, a1 + 4);
@@ -135,6 +136,73 @@ __device__ __forceinline__ void main_loop(float (&acc)[M / 2], const RingArgs &p
     __syncwarp();
     if (release && lane == 0) mb_arrive(bars.empty + 8 * previous);
   }
+}
+
+/* the compiler keeps it in a register instead of reading it again in the loop */
+__device__ __forceinline__ uint32_t kept(uint32_t v) {
+  asm volatile("" : "+r"(v));
+  return v;
+}
+/* mma12: n stages from ring position (s, phase) on. Bytes of the next tile are loaded while both groups of this one run. */
+template <int M>
+__device__ __forceinline__ void loop_mma12(float (&acc)[M / 2], const RingArgs &p, int n, int &s, uint32_t &phase,
+                                           uint32_t ring, const Bars &bars, int r, int wk, int tid, int lane) {
+  using T = Tile<GLYD_WEIGHTS_MMA12>;
+  constexpr uint32_t kBox = M * 128;
+  const uint32_t stage_bytes = kept(p.stage_bytes), stages = kept(p.n_stages), kb = kept(p.kb),
+                 tile_at = kept(p.wk * p.kb * kBox + (r * p.wk + wk) * p.kb * T::kBytes + tid * 16),
+                 act_at = kept((wk * p.kb * kBox) >> 4 | 1u << 16), first = kept(ring), full = kept(bars.full),
+                 arrives = kept(lane == 0);
+#pragma unroll
+  for (int i = 0; i < M / 2; i++) acc[i] = 0.f;
+#pragma unroll
+  for (int i = 0; i < M / 2; i++) asm volatile("" : "+f"(acc[i])::"memory");
+  uint32_t stage = first + s * stage_bytes, bar = full + 8 * s, previous = 0, ph = phase, left = n, b = 0;
+  mb_wait(bar, ph);
+  uint32_t at = stage + tile_at, d = (stage >> 4) + act_at;
+  uint4 c = lds128(at + 4096), l0 = lds128(at), l1 = lds128(at + 2048);
+  auto descriptor = [](uint32_t low) { return (uint64_t)0x40000040u << 32 | low; };
+  while (true) {
+    uint32_t a0[8], a1[8];
+    decode_mma12(c.x, l0.x, l0.y, a0), decode_mma12(c.y, l0.z, l0.w, a0 + 4);
+    wg_fence();
+    Wgmma<M>::mma(acc, a0, descriptor(d)), Wgmma<M>::mma(acc, a0 + 4, descriptor(d + 2));
+    wg_commit();
+    wg_wait<1>();
+    __syncwarp(); /* one lane arrives for what all have read */
+    if (b == 0 && previous && arrives) mb_arrive(previous + 128);
+    decode_mma12(c.z, l1.x, l1.y, a1), decode_mma12(c.w, l1.z, l1.w, a1 + 4);
+    wg_fence();
+    Wgmma<M>::mma(acc, a1, descriptor(d + 4)), Wgmma<M>::mma(acc, a1 + 4, descriptor(d + 6));
+    wg_commit();
+    if (++b < kb) {
+      at += T::kBytes, d += kBox >> 4;
+    } else {
+      b = 0, previous = bar;
+      bar += 8, stage += stage_bytes;
+      if (bar == full + 8 * stages) bar = full, stage = first, ph ^= 1;
+      if (--left == 0) break;
+      mb_wait(bar, ph);
+      at = stage + tile_at, d = (stage >> 4) + act_at;
+    }
+    c = lds128(at + 4096), l0 = lds128(at), l1 = lds128(at + 2048);
+    wg_wait<1>();
+  }
+  wg_wait<0>();
+#pragma unroll
+  for (int i = 0; i < M / 2; i++) asm volatile("" : "+f"(acc[i])::"memory");
+  __syncwarp();
+  if (arrives) mb_arrive(previous + 128);
+  s = (bar - full) >> 3, phase = ph;
+}
+
+template <int L, int M>
+__device__ __forceinline__ void multiply(float (&acc)[M / 2], const RingArgs &p, int n, int k, int &s, uint32_t &phase,
+                                         uint32_t ring, const Bars &bars, int r, int wk, int tid, int lane) {
+  if constexpr (!Tile<L>::kTiered && M >= 64) {
+    if (n > 0) return loop_mma12<M>(acc, p, n, s, phase, ring, bars, r, wk, tid, lane);
+  }
+  main_loop<L, M>(acc, p, n, k, s, phase, ring, bars, r, wk, tid, lane);
 }
 
 } // namespace glyd

@@ -20,6 +20,7 @@
 #include <type_traits>
 
 #include "ring_decode_sm90.cuh"
+#include "ring_exceptions_sm90.cuh"
 #include "ring_launch_sm90.h"
 
 namespace glyd {
@@ -48,6 +49,7 @@ template <int L, int M, int WGS>
 __global__ void __launch_bounds__(WGS * 128 + 128, 1)
     ring_cluster_kernel(const __grid_constant__ CUtensorMap mx, const __grid_constant__ RingArgs p) {
   constexpr int NA = M / 2, NB8 = M / 8;
+  constexpr bool kMany = ring_many(Tile<L>::kTiered, M, WGS);
   const uint32_t ring = ring_base<L>();
   const Bars bars(ring + p.n_stages * p.stage_bytes);
   const uint32_t exc = bars.full + kRingBars + WGS * 4 * kRingOut;
@@ -56,7 +58,7 @@ __global__ void __launch_bounds__(WGS * 128 + 128, 1)
             part = blockIdx.x / p.cluster, tile = part / token_tiles, tok = part % token_tiles * M;
   const int rank = p.cluster > 1 ? (int)cluster_rank() : 0;
   const int first = rank * steps / p.cluster, last = (rank + 1) * steps / p.cluster;
-  RingProducer<L, M> producer;
+  RingProducer<L, M, kMany> producer;
   grid_release();
   if (warp == WGS * 4) {
     ring_init(p, bars, WGS * 4, lane, &mx);
@@ -71,10 +73,12 @@ __global__ void __launch_bounds__(WGS * 128 + 128, 1)
     if (warp == WGS * 4) {
       producer.rest(p, &mx, bars, lane);
     } else if (p.n_exceptions) {
-      gather_exceptions<L, M>(p, exc, bars, tile * steps + first, last - first, steps, tok, warp - WGS * 4 - 1, lane);
+      gather_exceptions<L, M, kMany>(p, exc, bars, tile * steps + first, last - first, steps, tok, warp - WGS * 4 - 1,
+                                     lane);
     }
     __syncwarp();
     if (p.cluster > 1) cluster_arrive(), cluster_wait(), cluster_arrive(), cluster_wait();
+    if (kMany && p.transposed) transpose_end(p, warp - WGS * 4 - 1, lane);
   } else {
     Registers<WGS>::consume();
     if (p.dependent != 2) grid_wait();
@@ -86,12 +90,13 @@ __global__ void __launch_bounds__(WGS * 128 + 128, 1)
     int s = 0;
     uint32_t phase = 0, rounds = 0;
     float acc[NA];
-    main_loop<L, M>(acc, p, last - first, first * ks + wk * p.kb, s, phase, ring, bars, wr, wk, tid, lane);
+    multiply<L, M>(acc, p, last - first, first * ks + wk * p.kb, s, phase, ring, bars, wr, wk, tid, lane);
     grid_wait();
     const float f0 = RowBases::factor<L>(bases.low), f1 = RowBases::factor<L>(bases.high);
 #pragma unroll
     for (int i = 0; i < NB8; i++) acc[4 * i] *= f0, acc[4 * i + 1] *= f0, acc[4 * i + 2] *= f1, acc[4 * i + 3] *= f1;
-    if (p.n_exceptions && last > first) add_exceptions<L, M>(acc, p, exc, bars, wr, wk == 0, strip, lane, rounds);
+    if (p.n_exceptions && last > first)
+      add_exceptions<L, M, kMany>(acc, p, exc, bars, wr, wk == 0, strip, tok, lane, rounds);
     Output output(p, bars.full + kRingBars + warp * kRingOut, row0, tok, lane);
     if (parts == 1) {
       if constexpr (NB8 == 1)
@@ -168,18 +173,21 @@ template <int L, int M, int WGS>
 __global__ void __launch_bounds__(WGS * 128 + 128, 1)
     ring_streamk_kernel(const __grid_constant__ CUtensorMap mx, const __grid_constant__ RingArgs p) {
   constexpr int NA = M / 2, NB8 = M / 8;
+  constexpr bool kMany = ring_many(Tile<L>::kTiered, M, WGS);
   const uint32_t ring = ring_base<L>();
   const Bars bars(ring + p.n_stages * p.stage_bytes);
   const uint32_t exc = bars.full + kRingBars + WGS * 4 * kRingOut;
   const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
   const int ks = p.kb, steps = (p.n_tiles + ks - 1) / ks, row_tiles = (p.n_blocks + WGS - 1) / WGS,
             units = row_tiles * steps, W = gridDim.x, w = blockIdx.x;
-  const int u0 = (int)((uint32_t)w * units / W), u1 = (int)((uint32_t)(w + 1) * units / W);
-  RingProducer<L, M> producer;
+  const bool strides = kMany && p.stride; /* whole tiles w, w + W, ... */
+  const int tiles = row_tiles * ((p.tokens + M - 1) / M), u0 = strides ? w : (int)((uint32_t)w * units / W),
+            u1 = strides ? w + (tiles - w + W - 1) / W * steps : (int)((uint32_t)(w + 1) * units / W);
+  RingProducer<L, M, kMany> producer;
   grid_release();
   if (warp == WGS * 4) {
     ring_init(p, bars, WGS * 4, lane, &mx);
-    producer.start(p, ring, u0, u1 - u0, steps, 0, false, lane);
+    producer.start(p, ring, u0, u1 - u0, steps, 0, strides, lane);
     producer.first(p, &mx, bars, lane);
   } else if (Tile<L>::kTiered && warp < 8) {
     build_table(threadIdx.x, lane);
@@ -190,7 +198,8 @@ __global__ void __launch_bounds__(WGS * 128 + 128, 1)
     if (warp == WGS * 4) {
       producer.rest(p, &mx, bars, lane);
     } else if (p.n_exceptions) {
-      gather_exceptions<L, M>(p, exc, bars, u0, u1 - u0, steps, 0, warp - WGS * 4 - 1, lane);
+      gather_exceptions<L, M, kMany>(p, exc, bars, u0, u1 - u0, steps, 0, warp - WGS * 4 - 1, lane);
+      if (kMany && p.transposed) transpose_end(p, warp - WGS * 4 - 1, lane);
     }
   } else {
     Registers<WGS>::consume();
@@ -200,16 +209,21 @@ __global__ void __launch_bounds__(WGS * 128 + 128, 1)
     int s = 0;
     uint32_t phase = 0, rounds = 0;
     for (int u = u0; u < u1;) {
-      const int tile = u / steps, k0 = u - tile * steps, n = min(steps - k0, u1 - u), block = tile * WGS + wg;
+      int tile = u / steps, k0 = u - tile * steps, tok = 0;
+      if (strides) {
+        const Place place = place_of<M>(p, w + (u - w) / steps * W);
+        tile = place.tile, tok = place.tok, k0 = 0;
+      }
+      const int n = min(steps - k0, u1 - u), block = tile * WGS + wg;
       const RowBases bases(p, block, strip * 16 + (lane >> 2));
       float acc[NA];
-      main_loop<L, M>(acc, p, n, k0 * ks, s, phase, ring, bars, wg, 0, tid, lane);
+      multiply<L, M>(acc, p, n, k0 * ks, s, phase, ring, bars, wg, 0, tid, lane);
       u += n;
       grid_wait();
       const float f0 = RowBases::factor<L>(bases.low), f1 = RowBases::factor<L>(bases.high);
 #pragma unroll
       for (int i = 0; i < NB8; i++) acc[4 * i] *= f0, acc[4 * i + 1] *= f0, acc[4 * i + 2] *= f1, acc[4 * i + 3] *= f1;
-      if (p.n_exceptions) add_exceptions<L, M>(acc, p, exc, bars, wg, true, strip, lane, rounds);
+      if (p.n_exceptions) add_exceptions<L, M, kMany>(acc, p, exc, bars, wg, true, strip, tok, lane, rounds);
       bool out = block < p.n_blocks;
       if (n < steps) { /* a shared tile: the last part to come adds all of them, in column order */
         auto part = [&](int worker, int first) {
@@ -272,7 +286,7 @@ __global__ void __launch_bounds__(WGS * 128 + 128, 1)
         out = out && last;
       }
       if (out) {
-        Output output(p, out_at, (int64_t)block * 64 + strip * 16, 0, lane);
+        Output output(p, out_at, (int64_t)block * 64 + strip * 16, tok, lane);
         if constexpr (NB8 == 1)
           output.eight(p, 0, acc, lane);
         else
@@ -285,8 +299,7 @@ __global__ void __launch_bounds__(WGS * 128 + 128, 1)
 
 /* ---- launch ---------------------------------------------------------------------- */
 template <int L, int M, int WGS>
-int ring_launch(const CUtensorMap &mx, const RingArgs &p, const RingConfig &c, const RingRoom &room,
-                cudaStream_t stream) {
+int ring_launch(const CUtensorMap &mx, RingArgs p, const RingConfig &c, const RingRoom &room, cudaStream_t stream) {
   const bool cluster = c.cluster > 0;
   const int shared = room.shared, row_tiles = (p.n_blocks + c.wr - 1) / c.wr, ks = c.wk * c.kb;
   void (*kernel)(const CUtensorMap, const RingArgs) =
@@ -295,11 +308,13 @@ int ring_launch(const CUtensorMap &mx, const RingArgs &p, const RingConfig &c, c
   if (e) return e;
   cudaLaunchConfig_t config = {};
   cudaLaunchAttribute attributes[2];
-  const int64_t units = (int64_t)row_tiles * ((p.n_tiles + ks - 1) / ks);
-  const int64_t blocks =
-      cluster ? (int64_t)row_tiles * ((p.tokens + M - 1) / M) * c.cluster : (c.workers < units ? c.workers : units);
+  const int64_t token_tiles = (p.tokens + M - 1) / M, steps = (p.n_tiles + ks - 1) / ks,
+                units = (int64_t)row_tiles * steps * (cluster ? 1 : token_tiles),
+                most = token_tiles > 1 ? row_tiles * token_tiles : units;
+  const int64_t blocks = cluster ? row_tiles * token_tiles * c.cluster : (c.workers < most ? c.workers : most);
   /* places in the work are products of 32 bits */
   if (blocks > 0x7FFFFFFF || units > 0x7FFFFFFF || (!cluster && units * blocks > 0xFFFFFFFF)) return -GLYD_E_PARAMETER;
+  p.row_tiles = row_tiles, p.stride = cluster || token_tiles == 1 ? 0 : (int)blocks;
   config.gridDim = dim3((unsigned)blocks);
   config.blockDim = dim3(WGS * 128 + 128);
   config.dynamicSmemBytes = (size_t)shared;

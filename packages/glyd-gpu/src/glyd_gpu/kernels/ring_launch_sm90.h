@@ -33,10 +33,18 @@ constexpr int kRingStagesMax = 16, kRingBars = 320, kRingOut = 512, kRingTables 
 /* of the activations of an exception's column: different exceptions begin in different banks */
 __host__ __device__ constexpr int ring_x_pitch(int tokens) { return tokens / 8 % 2 ? 2 * tokens : 2 * tokens + 16; }
 
+/* Kernels for large products of many tokens: they take any number of token tiles by stream-K, and exceptions' activations
+ * from a transposed x where a buffer would take a stage from the ring. Short products are faster without. */
+__host__ __device__ constexpr bool ring_many(bool tiered, int tokens, int warpgroups) {
+  return !tiered && tokens >= 64 && (warpgroups == 3 || tokens == 256);
+}
+constexpr int kRingListed = 1024; /* exceptions of a row block in a list without activations */
+
 struct RingRoom {
   int stage_bytes, n_stages, escape_slot;
-  int exc_cap; /* exceptions of a row block that fit */
-  int shared;  /* bytes in all; negative: this does not fit */
+  int exc_cap;     /* exceptions of a row block that fit */
+  int shared;      /* bytes in all; negative: this does not fit */
+  bool transposes; /* activations of exceptions are taken from a transposed x in the workspace, not from a buffer */
 };
 
 /* How shared memory is divided. Room for the exceptions of a row block comes before stages beyond the third. */
@@ -44,14 +52,19 @@ inline RingRoom ring_room(bool tiered, const RingConfig &c, int escape_max, int6
   const int tile = tiered ? GLYD_WEIGHTS_TIERED_TILE : GLYD_WEIGHTS_MMA12_TILE, warpgroups = c.wr * c.wk,
             cols = tiered ? GLYD_WEIGHTS_TIERED_COLS : GLYD_WEIGHTS_MMA12_COLS, ks = c.wk * c.kb,
             fixed = 1024 + (tiered ? kRingTables : 0) + kRingBars + warpgroups * 4 * kRingOut,
-            room = shared_max - fixed,
-            one = c.wr * (8 + ring_x_pitch(c.tokens)); /* place, delta, activations of a column */
+            room = shared_max - fixed;
   RingRoom r = {};
   r.escape_slot = tiered ? escape_max + 16 : 0; /* windows of 64 bits read up to 12 bytes past the end */
   r.stage_bytes = (ks * c.tokens * 2 * cols + c.wr * ks * (tile + r.escape_slot) + 1023) & ~1023;
   int64_t want = block_exc_max;
   if (want > 0 && c.cluster > 1) /* those of a block's columns; more than this are gathered in a second round */
     want = (want + want / 4) / c.cluster + 8 < want ? (want + want / 4) / c.cluster + 8 : want;
+  int one = c.wr * (8 + ring_x_pitch(c.tokens)); /* place, delta, activations of a column */
+  if (ring_many(tiered, c.tokens, warpgroups) && want * one > room % r.stage_bytes - kExceptionHeader - 16) {
+    r.transposes = want > 0;
+    one = c.wr * 8;
+    if (want > kRingListed) want = kRingListed;
+  }
   const int header = want > 0 ? kExceptionHeader + 16 : 0;
   const int64_t bytes = want > 0 ? header + want * one : 0;
   int stages = (int)(((int64_t)room - bytes) / r.stage_bytes);

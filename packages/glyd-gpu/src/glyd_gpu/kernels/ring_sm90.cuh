@@ -37,14 +37,19 @@ struct RingArgs {
   __nv_bfloat16 *y;          /* [tokens, rows] bf16, row-major */
   float *partials;           /* stream-K: [workers][2][wr][64 * M] */
   unsigned *counters;        /* stream-K: [n_blocks + wr], zero between launches */
+  uint16_t *transposed;      /* null, or [token tiles][cols][tokens of a tile] x, in the order of a thread's sums */
+  unsigned *transposing;     /* parts of it that are there, blocks that need it no more: both zero between launches */
   uint64_t n_escape_units, n_exceptions;
   int64_t rows;
   int cols, tokens, n_blocks, n_tiles;
   int n_stages, stage_bytes, escape_slot;
   int wr, wk, kb; /* row blocks; warpgroups along the columns; tiles a warpgroup and stage */
   int cluster;    /* blocks along the columns */
-  int exc_cap;    /* exceptions of a row block that fit in their buffer */
-  int dependent;  /* 1: launched ahead of the end of the kernel before; 2: and the pack is older than that kernel */
+  int stride;     /* stream-K over several tiles of tokens: workers, each with every stride-th tile; else 0 */
+  int row_tiles;
+  int exc_cap;          /* exceptions of a row block that fit in their buffer */
+  int transposed_parts; /* of 16 columns and 64 tokens */
+  int dependent; /* 1: launched ahead of the end of the kernel before; 2: and the pack is older than that kernel */
 };
 
 template <int L> struct Tile {
@@ -64,7 +69,7 @@ __device__ __forceinline__ void ring_init(const RingArgs &p, const Bars &b, int 
                                           const CUtensorMap *mx) {
   if (lane == 0) {
     tma_prefetch_map(mx);
-    mb_init(b.exc_full, 1);
+    mb_init(b.exc_full, 96);
     mb_init(b.exc_empty, consumer_warps * 32);
   }
   if (lane < p.n_stages)
@@ -75,11 +80,24 @@ __device__ __forceinline__ void ring_init(const RingArgs &p, const Bars &b, int 
   __syncwarp();
 }
 
+/* ---- order of tiles of several tiles of tokens ------------------------------- */
+/* Whole tiles: worker w has w, w + stride, ... Up to eight tiles of tokens of a row tile come one after the other, so that
+ * those that are multiplied at the same time read a part of the matrix and of x from L2. */
+struct Place {
+  int tile, tok;
+};
+template <int M> __device__ __forceinline__ Place place_of(const RingArgs &p, int at) {
+  constexpr int kGroup = 8;
+  const int token_tiles = (p.tokens + M - 1) / M, group = at / (p.row_tiles * kGroup),
+            size = max(1, min(kGroup, token_tiles - group * kGroup)), rest = at - group * p.row_tiles * kGroup;
+  return {rest / size, (group * kGroup + rest % size) * M};
+}
+
 /* ---- the warp that fills the ring ------------------------------------------- */
 /* Units u0 .. u0 + n: unit u is columns step u % steps of row tile u / steps. One lane issues every copy; addresses are
  * advanced, not computed, because a refill waits for this warp. Of tiered, every lane knows the escapes of one tile of
  * one of the next stages: index entries are read for a warp's worth of tiles at a time, and a batch ahead. */
-template <int L, int M> struct RingProducer {
+template <int L, int M, bool MANY> struct RingProducer {
   using T = Tile<L>;
   static constexpr int kBox = M * 128, kBoxes = T::kCols / 64;
   uint32_t ring;
@@ -89,11 +107,18 @@ template <int L, int M> struct RingProducer {
   const uint8_t *src; /* tile of the first row block */
   uint64_t policy_w, policy_a;
   int u0, n, steps, tok, tile, k, ka, batch, ahead;
+  int at, at_a; /* places of weights and activations, where they have a stride */
 
   __device__ __forceinline__ void start(const RingArgs &p, uint32_t ring_at, int first, int count, int steps_of_tile,
                                         int token, bool reread, int lane) {
     ring = ring_at, u0 = first, n = count, steps = steps_of_tile, tok = token;
-    tile = first / steps, k = ka = (first - tile * steps) * p.wk * p.kb;
+    if (MANY && p.stride) {
+      at = at_a = first, k = ka = 0;
+      const Place place = place_of<M>(p, first);
+      tile = place.tile, tok = place.tok, u0 = tile * steps;
+    } else {
+      tile = first / steps, k = ka = (first - tile * steps) * p.wk * p.kb;
+    }
     src = p.tiles + ((size_t)tile * p.wr * p.n_tiles + k) * T::kBytes;
     policy_w = reread ? policy_evict_normal() : policy_evict_first();
     policy_a = policy_evict_last();
@@ -139,7 +164,10 @@ template <int L, int M> struct RingProducer {
 #pragma unroll 1
       for (int c = 0; c < ks * kBoxes; c++, to += kBox, col += 64) tma2d(to, mx, col, tok, full, policy_a);
     }
-    if ((ka += ks) >= steps * ks) ka = 0;
+    if ((ka += ks) >= steps * ks) {
+      ka = 0;
+      if (MANY && p.stride) tok = place_of<M>(p, at_a += p.stride).tok;
+    }
   }
   __device__ __forceinline__ void weights(const RingArgs &p, const Bars &bars, int lane, int slot) {
     const int ks = p.wk * p.kb, per = p.wr * ks;
@@ -173,6 +201,7 @@ template <int L, int M> struct RingProducer {
     k += ks, src += ks * T::kBytes;
     if (k >= steps * ks) {
       k = 0, tile++;
+      if (MANY && p.stride) tile = place_of<M>(p, at += p.stride).tile;
       src = p.tiles + (size_t)tile * p.wr * row_bytes;
     }
   }
@@ -204,7 +233,7 @@ template <int L, int M> struct RingProducer {
   /* ahead of a dependent launch's wait: what the first stages need, into L2 */
   __device__ __forceinline__ void prefetch(const RingArgs &p, int lane) {
     const int ks = p.wk * p.kb;
-    for (int i = lane; i < min(p.n_stages, n) * p.wr; i += 32) {
+    for (int i = lane; i < min(p.n_stages, min(n, steps)) * p.wr; i += 32) {
       const int u = u0 + i / p.wr, t = u / steps, tile_k = (u - t * steps) * ks, block = t * p.wr + i % p.wr;
       if (block < p.n_blocks && tile_k < p.n_tiles)
         bulk_prefetch(p.tiles + ((size_t)block * p.n_tiles + tile_k) * T::kBytes,
@@ -212,199 +241,6 @@ template <int L, int M> struct RingProducer {
     }
   }
 };
-
-/* ---- exceptions ------------------------------------------------------------------ */
-/* Buffer: u32 counts[4], u32 more[4], u32 place [wr][cap], fp32 delta [wr][cap], and bf16 activations of the columns.
- * Filled for a row tile by three warps while its tiles go through the ring, with activations from global memory: they
- * hold up nothing. What does not fit is gathered when the buffer has been read: slow, but any number is right. */
-template <int L, int M> struct ExceptionBuffer {
-  uint32_t header, places, deltas, xs;
-  __device__ __forceinline__ ExceptionBuffer(const RingArgs &p, uint32_t at)
-      : header(at), places(at + kExceptionHeader), deltas(places + 4 * p.exc_cap * p.wr),
-        xs((deltas + 4 * p.exc_cap * p.wr + 15) & ~15u) {}
-  /* of token t of exception e; tokens 8 i to 8 i + 7 lie together */
-  __device__ __forceinline__ uint32_t x(uint32_t e, uint32_t t) const { return xs + e * ring_x_pitch(M) + 2 * t; }
-};
-
-/* First of n ascending places that is at least bound; all lanes take part. */
-__device__ __forceinline__ uint32_t first_at_least(const uint32_t *places, uint32_t n, uint64_t bound, int lane) {
-  uint32_t lo = 0, hi = n;
-  while (lo < hi) {
-    const uint32_t step = (hi - lo + 31) / 32;
-    const uint64_t i = lo + (uint64_t)lane * step;
-    const int below = __popc(__ballot_sync(~0u, i < hi && places[i < hi ? i : lo] < bound));
-    if (below == 0) return lo;
-    const uint64_t next = lo + (uint64_t)below * step;
-    lo += (below - 1) * step + 1;
-    hi = (uint32_t)min((uint64_t)hi, next);
-  }
-  return lo;
-}
-
-/* value - what its place decodes to; 0 for a place outside of the matrix, which no writer makes */
-template <int L>
-__device__ __forceinline__ float exception_delta(const RingArgs &p, int block, uint32_t place, uint32_t value) {
-  if (place >> 6 >= (uint32_t)p.cols) return 0.f;
-  float delta = bf16_float(value);
-  if (!Tile<L>::kTiered)
-    delta -= bf16_float(
-        (uint32_t)p.blocks[(size_t)block * GLYD_WEIGHTS_BLOCK_HEADER + GLYD_WEIGHTS_BLOCK_AT_BASES + (place & 63)]
-        << 8);
-  return delta;
-}
-
-/* The exceptions of one row block in a range of places. */
-struct ExceptionList {
-  static constexpr uint32_t kScan = 512; /* fewer are read from the first on, more are searched */
-  const uint32_t *places;
-  const uint16_t *values;
-  uint32_t at, end;
-
-  __device__ __forceinline__ void open(const RingArgs &p, int block, uint32_t from, uint32_t to, int lane) {
-    at = end = 0;
-    if (block >= p.n_blocks) return;
-    const uint8_t *h = p.blocks + (size_t)block * GLYD_WEIGHTS_BLOCK_HEADER;
-    const uint32_t count = *(const uint32_t *)(h + GLYD_WEIGHTS_BLOCK_AT_EXC_COUNT);
-    const uint64_t first = *(const uint64_t *)(h + GLYD_WEIGHTS_BLOCK_AT_EXC_FIRST);
-    if (count > p.n_exceptions || first > p.n_exceptions - count) return; /* a pack that lies */
-    places = p.places + first, values = p.values + first, end = count;
-    if (count > kScan) {
-      end = first_at_least(places, count, to, lane);
-      at = first_at_least(places, end, from, lane);
-    }
-  }
-  /* up to cap of them to the buffer; returns how many */
-  template <int L>
-  __device__ __forceinline__ uint32_t take(const RingArgs &p, int block, uint32_t from, uint32_t to, uint32_t places_at,
-                                           uint32_t deltas_at, int lane) {
-    const uint32_t cap = p.exc_cap;
-    uint32_t done = 0;
-    while (at < end && done < cap) {
-      const uint32_t place = at + lane < end ? places[at + lane] : ~0u,
-                     value = at + lane < end ? values[at + lane] : 0u;
-      const bool in = place >= from && place < to;
-      const uint32_t mask = __ballot_sync(~0u, in), rank = done + __popc(mask & ((1u << lane) - 1));
-      if (in && rank < cap) {
-        sts32(places_at + 4 * rank, place);
-        sts32(deltas_at + 4 * rank, __float_as_uint(exception_delta<L>(p, block, place, value)));
-      }
-      const uint32_t left = __ballot_sync(~0u, in && rank >= cap);
-      done = min(done + __popc(mask), cap);
-      at = left ? at + __ffs(left) - 1 : __any_sync(~0u, place >= to) ? end : at + 32;
-    }
-    return done;
-  }
-};
-
-template <int L, int M>
-__device__ __forceinline__ void gather_exceptions(const RingArgs &p, uint32_t buffer_at, const Bars &bars, int u0,
-                                                  int n, int steps, int tok, int gatherer, int lane) {
-  constexpr int kBatch = 8;
-  const ExceptionBuffer<L, M> buffer(p, buffer_at);
-  const uint32_t cap = p.exc_cap, thread = gatherer * 32 + lane;
-  const uint16_t *x = reinterpret_cast<const uint16_t *>(p.x) + (size_t)tok * p.cols;
-  uint32_t rounds = 0;
-  if (p.dependent != 2) grid_wait();
-  for (int i = 0; i < n;) {
-    const int u = u0 + i, tile = u / steps, k0 = u - tile * steps, len = min(steps - k0, n - i);
-    const uint64_t width = Tile<L>::kCols * 64 * p.wk * p.kb;
-    const uint32_t from = (uint32_t)(k0 * width), to = (uint32_t)min((k0 + len) * width, (uint64_t)~0u);
-    i += len;
-    uint32_t begin[2] = {0, 0}; /* of row blocks gatherer and gatherer + 3 */
-    for (bool first = true, more = true; more; first = false, rounds++) {
-      if (rounds) mb_wait(bars.exc_empty, (rounds - 1) & 1);
-#pragma unroll
-      for (int h = 0; h < 2; h++) {
-        const int r = gatherer + 3 * h, block = tile * p.wr + r;
-        if (r >= 4) continue;
-        uint32_t done = 0;
-        bool rest = false;
-        if (r < p.wr) {
-          ExceptionList list;
-          list.open(p, block, from, to, lane);
-          if (!first) list.at = begin[h];
-          done =
-              list.template take<L>(p, block, from, to, buffer.places + 4 * r * cap, buffer.deltas + 4 * r * cap, lane);
-          begin[h] = list.at, rest = list.at < list.end;
-        }
-        if (lane == 0) sts32(buffer.header + 4 * r, done), sts32(buffer.header + 16 + 4 * r, rest);
-      }
-      __syncwarp();
-      bar_sync(15, 96);
-      if (rounds == 0) grid_wait();
-      const uint4 counts = lds128(buffer.header);
-      const uint32_t c1 = counts.x + counts.y, c2 = c1 + counts.z, total = (c2 + counts.w) * M;
-      auto slot = [&](uint32_t e) { /* of the e-th exception, in the order of row blocks */
-                                    return e < counts.x ? e
-                                           : e < c1     ? cap + e - counts.x
-                                           : e < c2     ? 2 * cap + e - c1
-                                                        : 3 * cap + e - c2;
-      };
-      for (uint32_t item = thread; item < total; item += 96 * kBatch) {
-        uint16_t v[kBatch];
-#pragma unroll
-        for (int j = 0; j < kBatch; j++) {
-          const uint32_t at = item + 96 * j, t = at % M;
-          v[j] = 0;
-          if (at < total && (int)t < p.tokens - tok)
-            v[j] = x[(size_t)t * p.cols + min(lds32(buffer.places + 4 * slot(at / M)) >> 6, (uint32_t)p.cols - 1)];
-        }
-#pragma unroll
-        for (int j = 0; j < kBatch; j++) {
-          const uint32_t at = item + 96 * j;
-          if (at < total) sts16(buffer.x(slot(at / M), at % M), v[j]);
-        }
-      }
-      const uint4 mores = lds128(buffer.header + 16);
-      more = mores.x | mores.y | mores.z | mores.w;
-      __syncwarp();
-      bar_sync(15, 96);
-      if (thread == 0) mb_arrive(bars.exc_full);
-    }
-  }
-}
-
-/* Adds the exceptions of a row tile to the sums of a warpgroup: those of a row in the order of the list, rows side by
- * side. */
-template <int L, int M>
-__device__ __forceinline__ void add_exceptions(float (&acc)[M / 2], const RingArgs &p, uint32_t buffer_at,
-                                               const Bars &bars, int r, bool mine, int strip, int lane,
-                                               uint32_t &rounds) {
-  const ExceptionBuffer<L, M> buffer(p, buffer_at);
-  const uint32_t first = r * p.exc_cap;
-  for (uint32_t more = 1; more; rounds++) {
-    mb_wait(bars.exc_full, rounds & 1);
-    const uint32_t end = lds32(buffer.header + 4 * r);
-    const uint4 mores = lds128(buffer.header + 16);
-    more = mores.x | mores.y | mores.z | mores.w;
-    for (uint32_t e0 = 0; mine && e0 < end; e0 += 32) {
-      const uint32_t row = e0 + lane < end ? lds32(buffer.places + 4 * (first + e0 + lane)) & 63 : ~0u;
-      uint32_t todo = 0; /* those of the lane's rows g and g + 8 */
-#pragma unroll
-      for (uint32_t g = 0; g < 8; g++) {
-        const uint32_t of_g = __ballot_sync(~0u, (int)(row >> 4) == strip && (row & 7) == g);
-        if ((uint32_t)lane >> 2 == g) todo = of_g;
-      }
-      while (todo) {
-        const uint32_t e = first + e0 + __ffs(todo) - 1;
-        todo &= todo - 1;
-        const float d = __uint_as_float(lds32(buffer.deltas + 4 * e));
-        const bool upper = lds32(buffer.places + 4 * e) & 8;
-#pragma unroll
-        for (int i = 0; i < M / 8; i++) {
-          const uint32_t v = lds32(buffer.x(e, 8 * i + 2 * (lane & 3)));
-          const float a = bf16_float(v & 0xFFFFu), b = __uint_as_float(v & 0xFFFF0000u);
-          if (upper)
-            acc[4 * i + 2] += d * a, acc[4 * i + 3] += d * b;
-          else
-            acc[4 * i] += d * a, acc[4 * i + 1] += d * b;
-        }
-      }
-      __syncwarp();
-    }
-    mb_arrive(bars.exc_empty); /* every lane for what it has read */
-  }
-}
 
 /* Bases of the rows 16 strip + g and + 8 of a row block: read ahead, because the first use of a load waits for it. */
 struct RowBases {
@@ -444,7 +280,7 @@ struct Output {
       uint4 v = lds128(from);
       __nv_bfloat16 *at = y + (size_t)t * p.rows;
       if (whole) {
-        *reinterpret_cast<uint4 *>(at) = v;
+        stg128(at, v); /* the compiler makes four stores of an assignment here */
       } else {
 #pragma unroll 1
         for (int k = 0; k < rows; k++) {
