@@ -58,14 +58,22 @@ def test_pack_gives_the_codecs_bytes(emulated, channels, kind):
     expected = glyd_codec.pack_kv_pages(bits(x).numpy(), channels)
     found = glyd_codec.read_kv_pages(expected)
     sizes = torch.zeros(2, dtype=torch.int64)
-    assert emulated.emulated_kv_pack(at(x), channels, 2, at(sizes), None, None, 1) == 0
+    nbytes = glyd_codec.kv_page_bound(channels)
+    largest = torch.full((2 * nbytes + 64,), 0xA5, dtype=torch.uint8)
+    skip = -largest.data_ptr() % 64
+    room = torch.zeros(x.numel() + 8, dtype=torch.bfloat16)  # a place at a multiple of 16
+    first = -room.data_ptr() % 16 // 2
+    room[first : first + x.numel()] = x.view(-1)
+    source, to = (ctypes.c_void_p(place) for place in (room.data_ptr() + 2 * first, largest.data_ptr() + skip))
+    assert emulated.emulated_kv_pack(source, channels, 2, at(sizes), to, 1) == 0
     assert sizes.tolist() == [page.nbytes for page in found]
     assert all(page.is_packed == (kind != "noise") for page in found)
+    assert (largest[:skip] == 0xA5).all()
+    assert (largest[skip + nbytes + int(sizes[1]) :] == 0xA5).all()
     out = torch.full((len(expected) + 64,), 0xA5, dtype=torch.uint8)
     skip = -out.data_ptr() % 64
     places = torch.tensor([0, found[0].nbytes])
-    to = ctypes.c_void_p(out.data_ptr() + skip)
-    assert emulated.emulated_kv_pack(at(x), channels, 2, None, to, at(places), 2) == 0
+    assert emulated.emulated_kv_place(ctypes.c_void_p(out.data_ptr() + skip), at(places), to, 2, nbytes) == 0
     assert bytes(out[skip : skip + len(expected)].numpy()) == expected
     assert (out[:skip] == 0xA5).all()
     assert (out[skip + len(expected) :] == 0xA5).all()

@@ -9,6 +9,7 @@ import functools
 
 import torch
 
+import glyd_codec
 from glyd_gpu import _kv_ops as ops
 from glyd_gpu._backend_cuda import check_cuda
 from glyd_gpu._errors import CudaError, ShapeError
@@ -55,15 +56,18 @@ def kv_pack(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     n, _, channels = x.shape
     check_channels(channels)
     source = x.detach().contiguous()
+    if source.data_ptr() % 16:
+        source = source.clone()
     if not n:
         return torch.empty(0, dtype=torch.uint8, device=x.device), torch.zeros(1, dtype=torch.int64)
     with _on(x.device) as stream:
         places = torch.zeros(n + 1, dtype=torch.int64, device=x.device)
-        call("glyd_gpu_kv_pack", None, None, places[1:].data_ptr(), source.data_ptr(), n, channels, stream)
+        largest = torch.empty(n * glyd_codec.kv_page_bound(channels), dtype=torch.uint8, device=x.device)
+        call("glyd_gpu_kv_pack", largest.data_ptr(), places[1:].data_ptr(), source.data_ptr(), n, channels, stream)
         places.cumsum_(0)
         known = places.cpu()
         pages = torch.empty(int(known[-1]), dtype=torch.uint8, device=x.device)
-        call("glyd_gpu_kv_pack", pages.data_ptr(), places.data_ptr(), None, source.data_ptr(), n, channels, stream)
+        call("glyd_gpu_kv_place", pages.data_ptr(), places.data_ptr(), largest.data_ptr(), n, channels, stream)
     return pages, known
 
 

@@ -61,7 +61,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
         c_int,
         [c_void_p, c_void_p, c_uint64, c_void_p, c_void_p, c_uint64, Meta, Config, c_void_p],
     ),
-    "glyd_gpu_kv_pack": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_uint64, c_int, c_void_p]),
+    "glyd_gpu_kv_pack": (c_int, [c_void_p, c_void_p, c_void_p, c_uint64, c_int, c_void_p]),
+    "glyd_gpu_kv_place": (c_int, [c_void_p, c_void_p, c_void_p, c_uint64, c_int, c_void_p]),
     "glyd_gpu_kv_unpack": (c_int, [c_void_p, c_void_p, c_uint64, c_int, c_void_p]),
     "glyd_gpu_kv_attention_workspace": (c_int64, [Config]),
     "glyd_gpu_kv_attention": (

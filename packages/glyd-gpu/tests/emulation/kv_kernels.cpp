@@ -46,13 +46,18 @@ template <int D> static void attention(const KvAttentionArgs &p, int parts, bool
 
 EXPORT void emulated_damaged(int is) { emulation::is_damaged = is != 0; }
 
-EXPORT int emulated_kv_pack(const void *in, int channels, unsigned n, int64_t *sizes, void *out, const int64_t *places,
-                            uint32_t order) {
+EXPORT int emulated_kv_pack(const void *in, int channels, unsigned n, int64_t *sizes, void *out, uint32_t order) {
   emulation::order = order;
-  const KvPackArgs p = {(const uint16_t *)in, sizes, (uint8_t *)out, places};
+  const KvPackArgs p = {(const uint16_t *)in, sizes, (uint8_t *)out};
 #define CALL(D) pack<D>(p, n)
   FOR_CHANNELS(channels, CALL)
 #undef CALL
+}
+
+EXPORT int emulated_kv_place(void *out, const int64_t *places, const void *in, unsigned n, unsigned nbytes) {
+  const KvPlaceArgs p = {(uint8_t *)out, places, (const uint8_t *)in, nbytes};
+  emulation::launch({n, 1, 1}, kKvPackThreads, 0, [&] { kv_place_kernel(p); });
+  return 0;
 }
 
 EXPORT int emulated_kv_unpack(void *out, int channels, unsigned n, const uint64_t *pages, uint32_t order) {

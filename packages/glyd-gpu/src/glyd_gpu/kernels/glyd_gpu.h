@@ -92,11 +92,12 @@ GLYD_GPU_API int glyd_gpu_product_stream(void *y, const void *x, uint64_t tokens
                                          uint64_t pack_nbytes, const int64_t *meta, const int32_t *config,
                                          void *stream);
 
-/* Pages of keys or values (glyd/kv.h) of in [n_pages, 128, channels] bf16, channels 64, 96, 128 or 256. Without out and
- * places: the bytes of each page to sizes [n_pages] i64. With both: the pages, each at its place [n_pages] i64 in out, a
- * multiple of 64. No GPU has run this yet, nor the functions that follow. */
-GLYD_GPU_API int glyd_gpu_kv_pack(void *out, const void *places, void *sizes, const void *in, uint64_t n_pages,
-                                  int channels, void *stream);
+/* Pages of keys or values (glyd/kv.h) of in [n_pages, 128, channels] bf16 at a multiple of 16, channels 64, 96, 128 or
+ * 256, to out [n_pages, bytes of a plain page]; the bytes of each page to sizes [n_pages] i64. Then from there, each to its
+ * place [n_pages] i64 in out, a multiple of 64. */
+GLYD_GPU_API int glyd_gpu_kv_pack(void *out, void *sizes, const void *in, uint64_t n_pages, int channels, void *stream);
+GLYD_GPU_API int glyd_gpu_kv_place(void *out, const void *places, const void *in, uint64_t n_pages, int channels,
+                                   void *stream);
 
 /* Pages at addresses [n_pages] u64 to out [n_pages, 128, channels] bf16. Their headers must be right; what else they say
  * may be anything. */

@@ -1,83 +1,133 @@
 /* SPDX-FileCopyrightText: 2026 The glyd authors
  * SPDX-License-Identifier: BUSL-1.1
  *
- * Pages packed and unpacked, a block a page. Packing runs twice over its
- * values: for the sizes of the pages, then, when the caller has placed them,
- * for their bytes, which are the codec's.
- *
- * Never run on a GPU yet: tests run this code on the CPU (tests/emulation).
+ * Pages packed and unpacked, a block a page. Pages are packed to places of the
+ * largest size, as their sizes are not known before; then, when the caller has
+ * placed them, they are copied. Their bytes are the codec's.
  */
 #ifndef GLYD_GPU_KV_PACK_CUH
 #define GLYD_GPU_KV_PACK_CUH
 
 #include "kv_page.cuh"
 
-constexpr int kKvPackThreads = 256;
+constexpr int kKvPackThreads = 256, kKvPackWarps = kKvPackThreads / 32;
 
 struct KvPackArgs {
-  const uint16_t *in;    /* [pages, 128, D] bf16 */
-  int64_t *sizes;        /* [pages]; without out: written */
-  uint8_t *out;          /* NULL: sizes only */
-  const int64_t *places; /* [pages] of each page in out */
+  const uint16_t *in; /* [pages, 128, D] bf16 */
+  int64_t *sizes;     /* [pages] */
+  uint8_t *out;       /* [pages, GLYD_KV_PLAIN_SIZE(D)] */
 };
 
-/* Shared memory of a block: rows of channels, a histogram a warp, bases, counts. */
+/* Shared memory of a block: rows of channels, escapes, and this. */
 struct KvPackShared {
-  uint32_t counts[kKvPackThreads / 32][256];
+  uint32_t counts[kKvPackWarps][64];
   uint8_t bases[GLYD_KV_CHANNELS_MAX];
   uint32_t exceptions[GLYD_KV_CHANNELS_MAX]; /* of each channel; then those before it */
   uint32_t digits[GLYD_KV_CHANNELS_MAX / 16], codes3[GLYD_KV_CHANNELS_MAX / 16]; /* of each strip */
   uint32_t ends[GLYD_KV_GROUPS_MAX];                                            /* of escapes, in bytes */
   uint32_t n_exceptions;
 };
+__host__ __device__ constexpr int kv_pack_escapes(int channels) { return (kv_escapes_nbytes(channels) + 15) / 16 * 16; }
 template <int D> __host__ __device__ constexpr int kv_pack_shared() {
-  return D * kKvChannelStride + (int)sizeof(KvPackShared);
+  return D * kKvChannelStride + kv_pack_escapes(D) + (int)sizeof(KvPackShared);
 }
 
-/* A value's symbol in the order of the codec: code | digit << 2 | tier 3 code << 4. */
-__device__ __forceinline__ uint32_t kv_symbol(uint32_t value, uint32_t base, bool &exception) {
-  const uint32_t place = (value >> 7 & 0xFF) - base + GLYD_WEIGHTS_BELOW;
-  /* exponent - base: -9 … 4 */
-  const uint64_t low = 0x0B0F2F3F4F5F6F7Full, high = 0x00001F0702010003ull;
-  exception = place >= GLYD_WEIGHTS_SPAN && (value & 0x7FFF) != 0;
-  if (place >= GLYD_WEIGHTS_SPAN) return 0x8F;
-  return (uint32_t)(place < 8 ? low >> (8 * place) : high >> (8 * (place - 8))) & 0xFF;
+__device__ __forceinline__ uint32_t kv_exponent(uint32_t value) { return value >> 7 & 0xFF; }
+/* Where an exponent lies among those that a base codes: 0 … 13, else there is no code. */
+__device__ __forceinline__ uint32_t kv_place(uint32_t value, uint32_t base) {
+  return kv_exponent(value) - base + GLYD_WEIGHTS_BELOW;
 }
+__device__ __forceinline__ bool kv_is_exception(uint32_t value, uint32_t base) {
+  return base != 0 && kv_place(value, base) >= GLYD_WEIGHTS_SPAN && (value & 0x7FFF) != 0;
+}
+/* By place, two bits each: codes of tier 1 and digits of tier 2; and what has no code of its own is 3. */
+constexpr uint32_t kv_code_of(int place, bool second) {
+  const int e = place - GLYD_WEIGHTS_BELOW;
+  if (!second) return e >= 0 && e < 3 ? (uint32_t)e : 3;
+  for (int i = 0; i < 3; i++)
+    if (kTier2[i] == e) return (uint32_t)i;
+  return 3;
+}
+constexpr uint32_t kv_codes_of(bool second) {
+  uint32_t all = 0;
+  for (int place = 0; place < 16; place++) all |= kv_code_of(place, second) << (2 * place);
+  return all;
+}
+/* Four bits each: codes of tier 3. */
+constexpr uint64_t kv_codes3_of() {
+  uint64_t all = 0;
+  for (int place = 0; place < 16; place++) {
+    uint64_t code = GLYD_WEIGHTS_TIER3_ZERO;
+    for (int i = 0; i < 8; i++)
+      if (kTier3[i] == place - GLYD_WEIGHTS_BELOW) code = (uint64_t)i;
+    all |= code << (4 * place);
+  }
+  return all;
+}
+constexpr uint32_t kKvCodes = kv_codes_of(false), kKvDigitsOf = kv_codes_of(true);
+constexpr uint64_t kKvCodes3Of = kv_codes3_of();
+/* Places of tiers 1 and 2 are neighbours. */
+static_assert(kTier2[0] == -1 && kTier2[1] == 3 && kTier2[2] == -2, "places 7 to 12");
+__device__ __forceinline__ bool kv_has_digit(uint32_t place) { return place - 9 > 2; }
+__device__ __forceinline__ bool kv_has_code3(uint32_t place) { return place - 7 > 5; }
 
-/* Base of a channel by a warp: the smallest with the most values at 0, 1, 2 above it; 0 for zeros only. */
-__device__ __forceinline__ uint32_t kv_base(const uint16_t *row, uint32_t *counts) {
-  const uint32_t lane = threadIdx.x % 32;
-  for (uint32_t i = lane; i < 256; i += 32) counts[i] = 0;
-  __syncwarp();
-  uint32_t any = 0;
-  for (uint32_t t = lane; t < kKvTokens; t += 32) {
-    atomicAdd(&counts[row[t] >> 7 & 0xFF], 1u);
-    any |= row[t] & 0x7FFF;
-  }
-  __syncwarp();
-  uint32_t best = 0;
-  for (uint32_t base = GLYD_WEIGHTS_TIERED_BASE_MIN + lane; base <= GLYD_WEIGHTS_TIERED_BASE_MAX; base += 32) {
-    const uint32_t key = (counts[base] + counts[base + 1] + counts[base + 2]) << 8 | (255 - base);
-    best = best > key ? best : key;
-  }
+__device__ __forceinline__ uint32_t kv_least(uint32_t v) {
 #pragma unroll
-  for (int d = 1; d < 32; d <<= 1) {
-    const uint32_t other = __shfl_xor_sync(~0u, best, d);
-    best = best > other ? best : other;
-  }
-  __syncwarp();
-  return __any_sync(~0u, any != 0) ? 255 - (best & 0xFF) : 0;
+  for (int d = 1; d < 32; d <<= 1) v = min(v, __shfl_xor_sync(~0u, v, d));
+  return v;
+}
+__device__ __forceinline__ uint32_t kv_sum(uint32_t v) {
+#pragma unroll
+  for (int d = 1; d < 32; d <<= 1) v += __shfl_xor_sync(~0u, v, d);
+  return v;
 }
 
-/* Row and token of a thread's value j in a strip. */
-__device__ __forceinline__ uint32_t kv_row_of(uint32_t lane, uint32_t j) { return (j >> 1 & 1) * 8 + lane / 4; }
-__device__ __forceinline__ uint32_t kv_token_of(uint32_t lane, uint32_t j) {
-  return j / 8 * 16 + (j >> 2 & 1) * 8 + lane % 4 * 2 + (j & 1);
+/* Base of a channel by a warp: the smallest with the most values at 0, 1, 2 above it; 0 for zeros only. A lane has four
+ * values of the row. */
+__device__ __forceinline__ uint32_t kv_base(const uint32_t (&values)[4], uint32_t *counts) {
+  constexpr uint32_t kMin = GLYD_WEIGHTS_TIERED_BASE_MIN, kMax = GLYD_WEIGHTS_TIERED_BASE_MAX;
+  const uint32_t lane = threadIdx.x % 32;
+  uint32_t low = 255, high = 255, any = 0; /* 255 - the highest */
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    const uint32_t e = kv_exponent(values[i]);
+    any |= values[i] & 0x7FFF;
+    if (e < kMin || e > kMax + 2) continue;
+    low = min(low, e);
+    high = min(high, 255 - e);
+  }
+  low = kv_least(low), high = kv_least(high);
+  if (!__any_sync(~0u, any != 0)) return 0;
+  if (low == 255) return kMin; /* no base codes any of them */
+  const uint32_t first = low < kMin + 2 ? kMin : low - 2, last = min(255 - high, kMax);
+  uint32_t best = 0; /* 255 - base in the low byte: of equals the smallest */
+  for (uint32_t from = first; from <= last; from += 32) {
+    counts[lane] = counts[lane + 32] = 0;
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      const uint32_t at = kv_exponent(values[i]) - from;
+      if (at < 34) atomicAdd(&counts[at], 1u);
+    }
+    __syncwarp();
+    const uint32_t n = counts[lane] + counts[lane + 1] + counts[lane + 2], key = n << 8 | (255 - from - lane);
+    if (from + lane <= last && key > best) best = key;
+    __syncwarp();
+  }
+  return 255 - (~kv_least(~best) & 0xFF);
 }
 
 __device__ __forceinline__ uint32_t kv_escape_nbytes(uint32_t n2, uint32_t n3) {
   const uint32_t nbytes = GLYD_WEIGHTS_ESCAPE_HEADER + ((n2 + 1) / 2 + n3 + 1) / 2;
   return (nbytes + GLYD_WEIGHTS_ESCAPE_UNIT - 1) / GLYD_WEIGHTS_ESCAPE_UNIT * GLYD_WEIGHTS_ESCAPE_UNIT;
+}
+/* Four values of a lane in a strip: two tokens of channel g, then of g + 8. Step 2 s + kh has tokens 16 s + 8 kh + 2 q and
+ * the next. */
+__device__ __forceinline__ void kv_four(uint32_t (&v)[2], const uint8_t *rows, int strip, int step) {
+  const uint32_t lane = threadIdx.x % 32;
+  const uint8_t *at = rows + (strip * 16 + lane / 4) * kKvChannelStride + step * 16 + lane % 4 * 4;
+  v[0] = *(const uint32_t *)at;
+  v[1] = *(const uint32_t *)(at + 8 * kKvChannelStride);
 }
 
 template <int D> __global__ void __launch_bounds__(kKvPackThreads) kv_pack_kernel(const KvPackArgs p) {
@@ -86,45 +136,58 @@ template <int D> __global__ void __launch_bounds__(kKvPackThreads) kv_pack_kerne
 #else
   extern __shared__ __align__(128) uint8_t shared[];
 #endif
-  KvPackShared &s = *(KvPackShared *)shared;
-  uint8_t *rows = shared + sizeof(KvPackShared);
+  uint8_t *rows = shared, *staged = rows + D * kKvChannelStride;
+  KvPackShared &s = *(KvPackShared *)(staged + kv_pack_escapes(D));
   constexpr int strips = D / 16, groups = (D + GLYD_KV_GROUP - 1) / GLYD_KV_GROUP;
-  constexpr int warps = kKvPackThreads / 32;
+  constexpr int each = (strips + kKvPackWarps - 1) / kKvPackWarps; /* strips of a warp */
   const int64_t page = blockIdx.x;
   const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const uint16_t *in = p.in + page * kKvTokens * D;
-  for (uint32_t i = threadIdx.x; i < kKvTokens * D; i += blockDim.x)
-    *(uint16_t *)(rows + i % D * kKvChannelStride + i / D * 2) = in[i];
-  __syncthreads();
-  for (int c = warp; c < D; c += warps) {
-    const uint16_t *row = (const uint16_t *)(rows + c * kKvChannelStride);
-    const uint32_t base = kv_base(row, s.counts[warp]);
-    uint32_t n = 0;
-    for (uint32_t t = lane; t < kKvTokens; t += 32) {
-      bool exception;
-      kv_symbol(row[t], base, exception);
-      n += exception && base != 0;
-    }
+  /* to rows of channels: a lane takes two tokens of eight channels */
+  for (int i = warp; i < D / 8 * 2; i += kKvPackWarps) {
+    const uint32_t pair = i % 2 * 32 + lane;
+    const uint4 x = *(const uint4 *)(in + 2 * pair * D + i / 2 * 8), y = *(const uint4 *)(in + (2 * pair + 1) * D + i / 2 * 8);
+    const uint32_t a[4] = {x.x, x.y, x.z, x.w}, b[4] = {y.x, y.y, y.z, y.w};
+    uint8_t *to = rows + i / 2 * 8 * kKvChannelStride + pair * 4;
 #pragma unroll
-    for (int d = 1; d < 32; d <<= 1) n += __shfl_xor_sync(~0u, n, d);
+    for (int j = 0; j < 8; j++)
+      *(uint32_t *)(to + j * kKvChannelStride) = prmt(a[j / 2], b[j / 2], j % 2 ? 0x7632 : 0x5410);
+  }
+  for (uint32_t i = threadIdx.x; i < kv_pack_escapes(D) / 4; i += kKvPackThreads) ((uint32_t *)staged)[i] = 0;
+  __syncthreads();
+  for (int c = warp; c < D; c += kKvPackWarps) {
+    const uint32_t *row = (const uint32_t *)(rows + c * kKvChannelStride) + 2 * lane;
+    const uint32_t values[4] = {row[0] & 0xFFFF, row[0] >> 16, row[1] & 0xFFFF, row[1] >> 16};
+    const uint32_t base = kv_base(values, s.counts[warp]);
+    uint32_t n = 0;
+#pragma unroll
+    for (int i = 0; i < 4; i++) n += kv_is_exception(values[i], base);
+    if (__any_sync(~0u, n != 0)) n = kv_sum(n);
     if (lane == 0) s.bases[c] = (uint8_t)base, s.exceptions[c] = n;
   }
   __syncthreads();
-  for (int k = warp; k < strips; k += warps) { /* escapes of a strip */
-    uint32_t n2 = 0, n3 = 0;
-    for (uint32_t j = 0; j < 64; j++) {
-      const uint32_t c = k * 16 + kv_row_of(lane, j);
-      bool exception;
-      const uint32_t value = *(const uint16_t *)(rows + c * kKvChannelStride + kv_token_of(lane, j) * 2);
-      const uint32_t symbol = s.bases[c] ? kv_symbol(value, s.bases[c], exception) : 0;
-      n2 += (symbol & 3) == 3;
-      n3 += (symbol & 15) == 15;
-    }
+  uint32_t n2[each], n3[each]; /* of the lane */
 #pragma unroll
-    for (int d = 1; d < 32; d <<= 1) n2 += __shfl_xor_sync(~0u, n2, d), n3 += __shfl_xor_sync(~0u, n3, d);
-    if (lane == 0) s.digits[k] = n2, s.codes3[k] = n3;
+  for (int i = 0; i < each; i++) {
+    const int k = warp + i * kKvPackWarps;
+    n2[i] = n3[i] = 0;
+    if (k >= strips) break;
+    const uint32_t base[2] = {s.bases[k * 16 + lane / 4], s.bases[k * 16 + lane / 4 + 8]};
+#pragma unroll 4
+    for (int step = 0; step < 16; step++) {
+      uint32_t v[2];
+      kv_four(v, rows, k, step);
+#pragma unroll
+      for (int j = 0; j < 4; j++) {
+        const uint32_t place = kv_place(v[j / 2] >> (j % 2 * 16), base[j / 2]);
+        n2[i] += kv_has_digit(place);
+        n3[i] += kv_has_code3(place);
+      }
+    }
+    const uint32_t all2 = kv_sum(n2[i]), all3 = kv_sum(n3[i]);
+    if (lane == 0) s.digits[k] = all2, s.codes3[k] = all3;
   }
-  if (warp == warps - 1) { /* exceptions before each channel */
+  if (warp == kKvPackWarps - 1) { /* exceptions before each channel */
     uint32_t before = 0;
     for (int c = 0; c < D; c += 32) {
       const uint32_t n = c + (int)lane < D ? s.exceptions[c + lane] : 0, sum = before_in_warp(n);
@@ -136,10 +199,10 @@ template <int D> __global__ void __launch_bounds__(kKvPackThreads) kv_pack_kerne
   __syncthreads();
   if (threadIdx.x == 0) {
     uint32_t end = 0;
-    for (int g = 0; g < GLYD_KV_GROUPS_MAX; g++) {
-      uint32_t n2 = 0, n3 = 0;
-      for (int k = 4 * g; k < min(4 * g + 4, strips); k++) n2 += s.digits[k], n3 += s.codes3[k];
-      end += g < groups ? kv_escape_nbytes(n2, n3) : 0;
+    for (int g = 0; g < groups; g++) {
+      uint32_t all2 = 0, all3 = 0;
+      for (int k = 4 * g; k < min(4 * g + 4, strips); k++) all2 += s.digits[k], all3 += s.codes3[k];
+      end += kv_escape_nbytes(all2, all3);
       s.ends[g] = end;
     }
   }
@@ -149,12 +212,9 @@ template <int D> __global__ void __launch_bounds__(kKvPackThreads) kv_pack_kerne
   const uint32_t packed = (used + GLYD_KV_ALIGN - 1) / GLYD_KV_ALIGN * GLYD_KV_ALIGN;
   const bool tiered = packed <= plain / 16 * 15;
   const uint32_t size = tiered ? packed : plain;
-  if (p.out == nullptr) {
-    if (threadIdx.x == 0) p.sizes[page] = size;
-    return;
-  }
-  uint8_t *out = p.out + p.places[page];
+  uint8_t *out = p.out + page * plain;
   if (threadIdx.x == 0) {
+    p.sizes[page] = size;
     uint32_t *header = (uint32_t *)out;
     header[0] = GLYD_KV_MAGIC | GLYD_KV_VERSION << 16 | (tiered ? GLYD_KV_TIERED : GLYD_KV_PLAIN) << 24;
     header[1] = (uint32_t)D | (uint32_t)kKvTokens << 16;
@@ -166,23 +226,23 @@ template <int D> __global__ void __launch_bounds__(kKvPackThreads) kv_pack_kerne
     }
   }
   if (!tiered) {
-    for (uint32_t i = threadIdx.x; i < kKvTokens * D; i += blockDim.x) *(uint16_t *)(out + GLYD_KV_HEADER + 2 * i) = in[i];
-    for (uint32_t i = GLYD_KV_HEADER + 2 * kKvTokens * D + threadIdx.x; i < size; i += blockDim.x) out[i] = 0;
+    for (uint32_t i = threadIdx.x; i < kKvTokens * D / 8; i += kKvPackThreads)
+      ((uint4 *)(out + GLYD_KV_HEADER))[i] = ((const uint4 *)in)[i];
+    for (uint32_t i = GLYD_KV_HEADER + 2 * kKvTokens * D + threadIdx.x; i < size; i += kKvPackThreads) out[i] = 0;
     return;
   }
-  for (uint32_t c = threadIdx.x; c < D; c += blockDim.x) out[GLYD_KV_BASES_AT + c] = s.bases[c];
-  uint32_t *words = (uint32_t *)(out + GLYD_KV_ESCAPES_AT(D)); /* escapes are or'ed into zeros */
-  for (uint32_t i = threadIdx.x; i < escapes / 4; i += blockDim.x) words[i] = 0;
-  for (uint32_t i = used + threadIdx.x; i < size; i += blockDim.x) out[i] = 0;
-  __syncthreads();
-  for (int k = warp; k < strips; k += warps) {
-    const int g = k / 4;
-    uint32_t *group = words + (g ? s.ends[g - 1] : 0) / 4;
+  for (uint32_t c = threadIdx.x; c < D; c += kKvPackThreads) out[GLYD_KV_BASES_AT + c] = s.bases[c];
+  for (uint32_t i = used + threadIdx.x; i < size; i += kKvPackThreads) out[i] = 0;
+#pragma unroll
+  for (int i = 0; i < each; i++) {
+    const int k = warp + i * kKvPackWarps, g = k / 4;
+    if (k >= strips) break;
+    uint32_t *group = (uint32_t *)(staged + (g ? s.ends[g - 1] : 0)); /* escapes are or'ed into zeros */
     uint32_t first2 = 0, first3 = 0, all2 = 0;
-    for (int i = 4 * g; i < min(4 * g + 4, strips); i++) {
-      first2 += i < k ? s.digits[i] : 0;
-      first3 += i < k ? s.codes3[i] : 0;
-      all2 += s.digits[i];
+    for (int j = 4 * g; j < min(4 * g + 4, strips); j++) {
+      first2 += j < k ? s.digits[j] : 0;
+      first3 += j < k ? s.codes3[j] : 0;
+      all2 += s.digits[j];
     }
     const uint32_t start3 = (all2 + 1) / 2;
     if (lane == 0) {
@@ -195,58 +255,69 @@ template <int D> __global__ void __launch_bounds__(kKvPackThreads) kv_pack_kerne
         }
     }
     uint8_t *strip = out + GLYD_KV_STRIPS_AT(D) + k * GLYD_KV_STRIP + lane * 16;
-    uint32_t n2 = 0, n3 = 0;
-    for (int pass = 0; pass < 2; pass++) {
-      const uint32_t before2 = before_in_warp(n2), before3 = before_in_warp(n3); /* of the first pass's counts */
-      uint32_t at2 = first2 + before2, at3 = start3 + first3 + before3;
-      for (uint32_t j = 0; j < 64; j += 16) {
-        uint32_t codes = 0;
-        uint32_t sm[4] = {0, 0, 0, 0};
-        for (uint32_t i = 0; i < 16; i++) {
-          const uint32_t c = k * 16 + kv_row_of(lane, j + i);
-          const uint32_t value = *(const uint16_t *)(rows + c * kKvChannelStride + kv_token_of(lane, j + i) * 2);
-          bool exception = false;
-          const uint32_t symbol = s.bases[c] ? kv_symbol(value, s.bases[c], exception) : 0;
-          const uint32_t kept = exception ? 0 : (value >> 8 & 0x80) | (value & 0x7F);
-          codes |= (symbol & 3) << (2 * i);
-          sm[i / 4] |= kept << (8 * (i % 4));
-          const bool two = (symbol & 3) == 3, three = (symbol & 15) == 15;
-          if (pass == 0) {
-            n2 += two;
-            n3 += three;
-            continue;
-          }
-          if (two) {
-            atomicOr(&group[4 + at2 / 16], (symbol >> 2 & 3) << (2 * (at2 % 16)));
+    const uint32_t base[2] = {s.bases[k * 16 + lane / 4], s.bases[k * 16 + lane / 4 + 8]};
+    uint32_t at2 = first2 + before_in_warp(n2[i]), at3 = start3 + first3 + before_in_warp(n3[i]);
+    uint32_t codes[4];
+#pragma unroll
+    for (int part = 0; part < 4; part++) {
+      uint32_t kept[4];
+      codes[part] = 0;
+#pragma unroll
+      for (int m = 0; m < 4; m++) {
+        uint32_t v[2];
+        kv_four(v, rows, k, 4 * part + m);
+        kept[m] = (prmt(v[0], v[1], 0x6420) & 0x7F7F7F7Fu) | (prmt(v[0], v[1], 0x7531) & 0x80808080u);
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+          const uint32_t value = v[j / 2] >> (j % 2 * 16) & 0xFFFF, place = min(kv_place(value, base[j / 2]), 15u);
+          codes[part] |= (kKvCodes >> (2 * place) & 3) << (2 * (4 * m + j));
+          if (kv_is_exception(value, base[j / 2])) kept[m] &= ~(0xFFu << (8 * j));
+          if (kv_has_digit(place)) {
+            atomicOr(&group[4 + at2 / 16], (kKvDigitsOf >> (2 * place) & 3) << (2 * (at2 % 16)));
             at2++;
           }
-          if (three) {
-            atomicOr(&group[4 + at3 / 8], (symbol >> 4) << (4 * (at3 % 8)));
+          if (kv_has_code3(place)) {
+            atomicOr(&group[4 + at3 / 8], (uint32_t)(kKvCodes3Of >> (4 * place) & 15) << (4 * (at3 % 8)));
             at3++;
           }
         }
-        if (pass == 0) continue;
-        *(uint4 *)(strip + j / 16 * 512) = make_uint4(sm[0], sm[1], sm[2], sm[3]);
-        *(uint32_t *)(strip + 2048 + j / 16 * 4) = codes;
       }
+      *(uint4 *)(strip + part * 512) = make_uint4(kept[0], kept[1], kept[2], kept[3]);
     }
+    *(uint4 *)(strip + 2048) = make_uint4(codes[0], codes[1], codes[2], codes[3]);
   }
   uint16_t *places = (uint16_t *)(out + GLYD_KV_ESCAPES_AT(D) + escapes);
-  if (n_exceptions == 0) return;
-  for (int c = warp; c < D; c += warps) {
-    const uint16_t *row = (const uint16_t *)(rows + c * kKvChannelStride);
-    uint32_t at = s.exceptions[c];
-    for (uint32_t t = lane; t < kKvTokens; t += 32) {
-      bool exception = false;
-      if (s.bases[c]) kv_symbol(row[t], s.bases[c], exception);
-      const uint32_t n = exception, sum = before_in_warp(n);
-      if (exception) {
-        places[at + sum] = (uint16_t)(c * kKvTokens + t);
-        places[n_exceptions + at + sum] = row[t];
+  if (n_exceptions != 0)
+    for (int c = warp; c < D; c += kKvPackWarps) {
+      const uint16_t *row = (const uint16_t *)(rows + c * kKvChannelStride);
+      uint32_t at = s.exceptions[c];
+      for (uint32_t t = lane; t < kKvTokens; t += 32) {
+        const bool exception = kv_is_exception(row[t], s.bases[c]);
+        const uint32_t n = exception, sum = before_in_warp(n);
+        if (exception) {
+          places[at + sum] = (uint16_t)(c * kKvTokens + t);
+          places[n_exceptions + at + sum] = row[t];
+        }
+        at += __shfl_sync(~0u, sum + n, 31);
       }
-      at += __shfl_sync(~0u, sum + n, 31);
     }
-  }
+  __syncthreads();
+  for (uint32_t i = threadIdx.x; i < escapes / 16; i += kKvPackThreads)
+    ((uint4 *)(out + GLYD_KV_ESCAPES_AT(D)))[i] = ((const uint4 *)staged)[i];
+}
+
+struct KvPlaceArgs {
+  uint8_t *out;
+  const int64_t *places; /* [pages] in out */
+  const uint8_t *in;     /* [pages, nbytes], each page as long as it says */
+  uint32_t nbytes;
+};
+__global__ void __launch_bounds__(kKvPackThreads) kv_place_kernel(const KvPlaceArgs p) {
+  const uint8_t *from = p.in + (int64_t)blockIdx.x * p.nbytes;
+  uint8_t *to = p.out + p.places[blockIdx.x];
+  const uint32_t size = *(const uint32_t *)(from + GLYD_KV_AT_SIZE);
+  for (uint32_t i = threadIdx.x; i < (size < p.nbytes ? size : p.nbytes) / 16; i += blockDim.x)
+    ((uint4 *)to)[i] = ((const uint4 *)from)[i];
 }
 
 struct KvUnpackArgs {

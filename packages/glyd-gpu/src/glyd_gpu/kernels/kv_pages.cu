@@ -14,15 +14,22 @@ template <int D> static int launch_unpack(const KvUnpackArgs &p, unsigned n, cud
   return kv_launch(kv_unpack_kernel<D>, dim3(n), kKvPackThreads, kv_unpack_shared<D>(), stream, p);
 }
 
-int glyd_gpu_kv_pack(void *out, const void *places, void *sizes, const void *in, uint64_t n_pages, int channels,
-                     void *stream) {
-  const KvPackArgs p = {(const uint16_t *)in, (int64_t *)sizes, (uint8_t *)out, (const int64_t *)places};
-  if ((uintptr_t)out % GLYD_KV_ALIGN != 0 || (out == nullptr) != (places == nullptr) ||
-      (out == nullptr && sizes == nullptr))
-    return -GLYD_E_PARAMETER;
+int glyd_gpu_kv_pack(void *out, void *sizes, const void *in, uint64_t n_pages, int channels, void *stream) {
+  const KvPackArgs p = {(const uint16_t *)in, (int64_t *)sizes, (uint8_t *)out};
+  if ((uintptr_t)out % GLYD_KV_ALIGN != 0 || (uintptr_t)in % 16 != 0) return -GLYD_E_PARAMETER;
   if (const int bad = glyd_gpu_check_grid((int64_t)n_pages)) return bad;
   if (n_pages == 0) return 0;
   GLYD_GPU_KV_CHANNELS(channels, launch_pack, p, (unsigned)n_pages, (cudaStream_t)stream);
+}
+
+int glyd_gpu_kv_place(void *out, const void *places, const void *in, uint64_t n_pages, int channels, void *stream) {
+  if ((uintptr_t)out % GLYD_KV_ALIGN != 0 || (uintptr_t)in % GLYD_KV_ALIGN != 0 || channels < 1 ||
+      channels > GLYD_KV_CHANNELS_MAX)
+    return -GLYD_E_PARAMETER;
+  const KvPlaceArgs p = {(uint8_t *)out, (const int64_t *)places, (const uint8_t *)in, GLYD_KV_PLAIN_SIZE((uint32_t)channels)};
+  if (const int bad = glyd_gpu_check_grid((int64_t)n_pages)) return bad;
+  if (n_pages == 0) return 0;
+  return kv_launch(kv_place_kernel, dim3((unsigned)n_pages), kKvPackThreads, 0, (cudaStream_t)stream, p);
 }
 
 int glyd_gpu_kv_unpack(void *out, const void *pages, uint64_t n_pages, int channels, void *stream) {
