@@ -233,6 +233,11 @@ inline uint32_t __float_as_uint(float f) {
   memcpy(&u, &f, 4);
   return u;
 }
+inline float __uint_as_float(uint32_t u) {
+  float f;
+  memcpy(&f, &u, 4);
+  return f;
+}
 inline uint32_t atomicAdd(uint32_t *p, uint32_t v) {
   const uint32_t old = *p;
   *p += v;

@@ -241,9 +241,14 @@ __device__ __forceinline__ uint32_t kv_pick(uint32_t a, uint32_t b, uint32_t mas
 #endif
 }
 
+/* Rows of the table for codes of tier 1. */
+__device__ __forceinline__ void kv_rows_1(uint32_t (&q)[4], const uint8_t *table, uint32_t bank, uint32_t codes) {
+#pragma unroll
+  for (int j = 0; j < 4; j++) q[j] = kv_row(table, prmt(codes, bank, 0x5504u | (uint32_t)j << 4));
+}
 /* Rows of the table for digits, from a window of them; gives the bits that they take. */
 __device__ __forceinline__ uint32_t kv_rows_2(uint32_t (&r)[4], const uint8_t *table, uint32_t bank, uint32_t d,
-                                              const uint32_t *q) {
+                                              const uint32_t (&q)[4]) {
   uint32_t b2 = 8; /* digits rotated by 8 bits have the next four in the top byte */
 #pragma unroll
   for (int j = 0; j < 4; j++) {
@@ -285,17 +290,17 @@ __device__ __forceinline__ void kv_each_packed(KvSlice<P> &w, uint8_t *shared_es
       bases = next + GLYD_KV_BASES_AT + bank / 16;
     }
     const uint32_t codes[4] = {w.codes.x, w.codes.y, w.codes.z, w.codes.w};
-    uint32_t q[4 * P]; /* rows of tier 1, all look-ups at once */
+    uint32_t mine[P]; /* codes of the slice */
 #pragma unroll
     for (int i = 0; i < P; i++) {
-      uint32_t c = codes[i];
+      mine[i] = codes[i];
       if constexpr (P < kKvParts) {
 #pragma unroll
-        for (int v = P; v < kKvParts; v += P) c = v == first_part ? codes[v + i] : c;
+        for (int v = P; v < kKvParts; v += P) mine[i] = v == first_part ? codes[v + i] : mine[i];
       }
-#pragma unroll
-      for (int j = 0; j < 4; j++) q[4 * i + j] = kv_row(table, prmt(c, bank, 0x5504u | (uint32_t)j << 4));
     }
+    uint32_t q[2][4]; /* rows of tier 1, looked up a part ahead */
+    kv_rows_1(q[0], table, bank, mine[0]);
     const uint32_t factors[2] = {w.bases[0] * 0x800080u, w.bases[1] * 0x800080u}; /* twice a bf16; base 0: 0 */
     kv_load_codes<P>(w, then, first_part);
     w.bases[0] = __ldg(bases), w.bases[1] = __ldg(bases + 8);
@@ -309,8 +314,10 @@ __device__ __forceinline__ void kv_each_packed(KvSlice<P> &w, uint8_t *shared_es
       last_bit = (room - GLYD_WEIGHTS_ESCAPE_HEADER) * 8;
     }
     const uint32_t first_exception = exception;
-    while (place / (16 * kKvTokens) == (uint32_t)strip) {
+    uint32_t patched = 0; /* a bit a part with exceptions */
+    while (__builtin_expect(place / (16 * kKvTokens) == (uint32_t)strip, 0)) {
       exception++;
+      patched |= 1u << (place / 32 % 4);
       place = exception < o.n_exceptions ? kv_exception(o, exception) & 0xFFFF : ~0u;
     }
     use.begin(strip);
@@ -321,7 +328,7 @@ __device__ __forceinline__ void kv_each_packed(KvSlice<P> &w, uint8_t *shared_es
     uint64_t digits = 0;
     uint32_t codes3 = 0;
     bool few = o.held && !__any_sync(~0u, n2 > 2 * kKvDigits);
-    if (few) {
+    if (__builtin_expect(few, 1)) {
       const SharedEscapes e = {shared_escapes + first, room};
       const uint16_t *starts = (const uint16_t *)e.at + strip % 4;
       digits = window64(e, min(2 * starts[0] + before2, last_bit));
@@ -337,19 +344,21 @@ __device__ __forceinline__ void kv_each_packed(KvSlice<P> &w, uint8_t *shared_es
         skip3 = 4 * kv_threes((uint32_t)skipped, (uint32_t)(skipped >> 32));
       }
     }
-    if (few) {
+    if (__builtin_expect(few, 1)) {
 #pragma unroll
       for (int i = 0; i < P; i++) {
         uint32_t r[4], a[8];
-        skip2 += kv_rows_2(r, table, bank, kv_shift_right(digits, skip2 & 0xFF), q + 4 * i);
+        skip2 += kv_rows_2(r, table, bank, kv_shift_right(digits, skip2 & 0xFF), q[i % 2]);
+        if (i + 1 < P) kv_rows_1(q[(i + 1) % 2], table, bank, mine[i + 1 < P ? i + 1 : 0]);
         const uint32_t s[4] = {w.sign_mantissa[i].x, w.sign_mantissa[i].y, w.sign_mantissa[i].z, w.sign_mantissa[i].w};
         w.sign_mantissa[i] = __ldcs((const uint4 *)(then + 512 * i));
 #pragma unroll
         for (int j = 0; j < 4; j++) {
-          kv_join(a + 2 * j, q[4 * i + j], r[j], __funnelshift_r(codes3, codes3, skip3), s[j], factors);
+          kv_join(a + 2 * j, q[i % 2][j], r[j], __funnelshift_r(codes3, codes3, skip3), s[j], factors);
           skip3 += r[j] >> 15; /* 4 bits a digit 3; the mask adds multiples of 512 */
         }
-        if (first_exception != exception) kv_patch_part(o, first_exception, exception, first_part + i, a);
+        if (__builtin_expect(patched >> (first_part + i) & 1, 0))
+          kv_patch_part(o, first_exception, exception, first_part + i, a);
         use.part(i, a, false);
       }
     } else { /* one by one, from memory of any kind */
@@ -371,19 +380,21 @@ __device__ __forceinline__ void kv_each_packed(KvSlice<P> &w, uint8_t *shared_es
 #pragma unroll
       for (int i = 0; i < P; i++) {
         uint32_t r[4], a[8];
-        digits_at += kv_rows_2(r, table, bank, window32(e, min(digits_at, last_bit)), q + 4 * i) & 0xFF;
+        digits_at += kv_rows_2(r, table, bank, window32(e, min(digits_at, last_bit)), q[i % 2]) & 0xFF;
+        if (i + 1 < P) kv_rows_1(q[(i + 1) % 2], table, bank, mine[i + 1 < P ? i + 1 : 0]);
         const uint32_t s[4] = {w.sign_mantissa[i].x, w.sign_mantissa[i].y, w.sign_mantissa[i].z, w.sign_mantissa[i].w};
         w.sign_mantissa[i] = __ldcs((const uint4 *)(then + 512 * i));
 #pragma unroll
         for (int j = 0; j < 4; j++) {
-          kv_join(a + 2 * j, q[4 * i + j], r[j], window32(e, min(codes3_at, last_bit)), s[j], factors);
+          kv_join(a + 2 * j, q[i % 2][j], r[j], window32(e, min(codes3_at, last_bit)), s[j], factors);
           codes3_at += r[j] >> 15 & 0x1FE;
         }
-        if (first_exception != exception) kv_patch_part(o, first_exception, exception, first_part + i, a);
+        if (__builtin_expect(patched >> (first_part + i) & 1, 0))
+          kv_patch_part(o, first_exception, exception, first_part + i, a);
         use.part(i, a, false);
       }
     }
-    use.end();
+    use.end(strip);
     then += GLYD_KV_STRIP;
   }
 }
@@ -406,7 +417,7 @@ __device__ __forceinline__ void kv_each_plain(const uint16_t *rows, int n_tokens
       }
       use.part(i, a, true);
     }
-    use.end();
+    use.end(strip);
   }
 }
 
@@ -443,47 +454,48 @@ __device__ __forceinline__ float kv_merge_weights(const float *parts, int n, int
   return sum;
 }
 
-/* What is done with operands of keys: scores of 16 tokens each. */
-template <int P> struct KvScores {
-  float (&s)[2 * P][4];
+/* What is done with operands of keys, scores of 16 tokens each, and of values, output of 16 channels: in one, so that
+ * warps at either share instructions in the caches. */
+template <int P> struct KvUse {
+  float s[2 * P][4];     /* scores; then two words each of the probabilities as operand B */
   const uint32_t *query; /* of the lane */
+  float *out;            /* of the lane */
+  int step;              /* of `out` from strip to strip */
+  float factor[2];       /* of the output that there is */
+  bool is_values;
   uint32_t b0, b1;
-  __device__ __forceinline__ void begin(int strip) { b0 = query[strip * 64], b1 = query[strip * 64 + 1]; }
-  __device__ __forceinline__ void part(int i, const uint32_t (&a)[8], bool tokens_first) {
-#pragma unroll
-    for (int j = 0; j < 2; j++) {
-      uint32_t x[4] = {a[4 * j], a[4 * j + 2], a[4 * j + 1], a[4 * j + 3]};
-#pragma unroll
-      for (int k = 0; k < 4; k++) x[k] = tokens_first ? x[k] : movmatrix(x[k]);
-      mma_16x8x16(s[2 * i + j], x, b0, b1);
-    }
-  }
-  __device__ __forceinline__ void end() {}
-};
-/* And of values: output of 16 channels. */
-template <int P> struct KvSums {
-  const uint32_t (&b)[2 * P][2];
-  const float (&factor)[2]; /* of what there is */
-  float *out;               /* of the lane */
-  int step;                 /* from strip to strip */
   float o[4];
   __device__ __forceinline__ void begin(int strip) {
-    out += strip ? step : 0;
+    if (is_values) {
 #pragma unroll
-    for (int i = 0; i < 4; i++) o[i] = out[i] * factor[i & 1];
-  }
-  __device__ __forceinline__ void part(int i, const uint32_t (&a)[8], bool tokens_first) {
-#pragma unroll
-    for (int j = 0; j < 2; j++) {
-      uint32_t x[4];
-#pragma unroll
-      for (int k = 0; k < 4; k++) x[k] = tokens_first ? movmatrix(a[4 * j + k]) : a[4 * j + k];
-      mma_16x8x16(o, x, b[2 * i + j][0], b[2 * i + j][1]);
+      for (int i = 0; i < 4; i++) o[i] = out[strip * step + i] * factor[i & 1];
+    } else {
+      b0 = query[strip * 64], b1 = query[strip * 64 + 1];
     }
   }
-  __device__ __forceinline__ void end() {
+  __device__ __forceinline__ void part(int i, const uint32_t (&a)[8], bool tokens_first) {
+    uint32_t x[8];
+    const bool turned = is_values == tokens_first;
 #pragma unroll
-    for (int i = 0; i < 4; i++) out[i] = o[i];
+    for (int k = 0; k < 8; k++) x[k] = a[k];
+    if (turned) {
+#pragma unroll
+      for (int k = 0; k < 8; k++) x[k] = movmatrix(x[k]);
+    }
+    if (is_values) {
+      mma_16x8x16(o, x, __float_as_uint(s[2 * i][0]), __float_as_uint(s[2 * i][1]));
+      mma_16x8x16(o, x + 4, __float_as_uint(s[2 * i + 1][0]), __float_as_uint(s[2 * i + 1][1]));
+    } else { /* tokens 8 … are its second matrix, channels 8 … its third */
+      const uint32_t y[8] = {x[0], x[2], x[1], x[3], x[4], x[6], x[5], x[7]};
+      mma_16x8x16(s[2 * i], y, b0, b1);
+      mma_16x8x16(s[2 * i + 1], y + 4, b0, b1);
+    }
+  }
+  __device__ __forceinline__ void end(int strip) {
+    if (is_values) {
+#pragma unroll
+      for (int i = 0; i < 4; i++) out[strip * step + i] = o[i];
+    }
   }
 };
 
@@ -534,6 +546,8 @@ template <int D, int P, int W> __global__ void __launch_bounds__(W * 32, 1) kv_a
 
     KvSlice<P> w;
     bool ready = false; /* w is loaded */
+    KvUse<P> use;
+    use.query = query + lane * 2, use.out = out, use.step = kStep;
     float most[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};
     const int start = p.starts ? p.starts[sequence] : 0;
     const int units = (p.pages + (p.tail ? 1 : 0)) * kSlices, each = (units + p.splits - 1) / p.splits;
@@ -544,76 +558,71 @@ template <int D, int P, int W> __global__ void __launch_bounds__(W * 32, 1) kv_a
       const int seen = start - page * kKvTokens; /* first token of the page that is seen */
       const int n = page < p.pages ? kKvTokens : p.tail;
       if (seen >= min(n, 32 * (part + P)) || 32 * part >= n) continue; /* all of the warp */
-      const KvSource keys = kv_source<D>(p, head, page, 0), values = kv_source<D>(p, head, page, 1);
-      const bool any = page < p.pages;
+      const bool any = page < p.pages; /* else the newest tokens */
       const int then = (unit + W) / kSlices; /* the page after this one */
-      const uint8_t *next = any ? keys.page : nullptr;
-      if (unit + W < end && then < p.pages) next = (const uint8_t *)p.k_pages[head * p.pages + then];
+      const uint8_t *next_keys = nullptr, *its_values = nullptr;
       if (any) {
-        kv_ask<D>(values.page);
-        if (!ready) kv_load_first<D, P>(w, keys.page, part);
+        const bool more = unit + W < end && then < p.pages;
+        next_keys = (const uint8_t *)p.k_pages[head * p.pages + (more ? then : page)];
+        its_values = (const uint8_t *)p.v_pages[head * p.pages + page];
+        kv_ask<D>(its_values);
+        if (!ready) kv_load_first<D, P>(w, (const uint8_t *)p.k_pages[head * p.pages + page], part);
         ready = true;
+        if (more) kv_ask<D>(next_keys);
       }
-
-      float s[2 * P][4];
 #pragma unroll
       for (int i = 0; i < 2 * P; i++)
 #pragma unroll
-        for (int j = 0; j < 4; j++) s[i][j] = 0;
-      {
-        KvScores<P> scores = {s, query + lane * 2, 0, 0};
-        if (kv_is_packed(keys))
-          kv_each_packed<D, P>(w, escapes, keys.page, values.page, table, bank, part, scores);
-        else
-          kv_each_plain<D, P>(keys.rows, n, part, scores);
-        if (any && !kv_is_packed(keys)) kv_load_first<D, P>(w, values.page, part);
+        for (int j = 0; j < 4; j++) use.s[i][j] = 0;
+#pragma unroll 1
+      for (int which = 0; which < 2; which++) {
+        const KvSource source = kv_source<D>(p, head, page, which);
+        const uint8_t *after = which ? next_keys : its_values; /* a page that comes next, or any */
+        use.is_values = which != 0;
+        if (kv_is_packed(source)) {
+          kv_each_packed<D, P>(w, escapes, source.page, after, table, bank, part, use);
+        } else {
+          kv_each_plain<D, P>(source.rows, n, part, use);
+          if (any) kv_load_first<D, P>(w, after, part);
+        }
+        if (which) break;
+        /* tokens g and g + 8 of heads 2 q, 2 q + 1 of every 16 tokens */
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+          float now = -INFINITY;
+#pragma unroll
+          for (int i = 0; i < 2 * P; i++)
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+              const int t = 32 * part + 16 * i + lane / 4 + 8 * half;
+              float &score = use.s[i][2 * half + h];
+              score = t >= seen && t < n ? score * p.scale : -INFINITY;
+              now = fmaxf(now, score);
+            }
+#pragma unroll
+          for (int d = 4; d < 32; d <<= 1) now = fmaxf(now, __shfl_xor_sync(~0u, now, d));
+          now = fmaxf(now, most[h]);
+          /* scores of -inf alone: nothing is added, and nothing there is changed */
+          const float base = now == -INFINITY ? 0.0f : now;
+          use.factor[h] = kv_exp2(most[h] - base);
+          most[h] = now;
+          sum[h] *= use.factor[h];
+#pragma unroll
+          for (int i = 0; i < 2 * P; i++)
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+              float &score = use.s[i][2 * half + h];
+              score = kv_exp2(score - base);
+              sum[h] += score;
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < 2 * P; i++) { /* heads g of tokens 2 q, 2 q + 1 and 8 more: operand B */
+          const uint32_t first = movmatrix(kv_bf16(use.s[i][0]) | kv_bf16(use.s[i][1]) << 16);
+          const uint32_t second = movmatrix(kv_bf16(use.s[i][2]) | kv_bf16(use.s[i][3]) << 16);
+          use.s[i][0] = __uint_as_float(first), use.s[i][1] = __uint_as_float(second);
+        }
       }
-      if (any && next != keys.page) kv_ask<D>(next);
-
-      /* tokens g and g + 8 of heads 2 q, 2 q + 1 of every 16 tokens */
-      float factor[2];
-      uint32_t b[2 * P][2];
-#pragma unroll
-      for (int h = 0; h < 2; h++) {
-        float now = -INFINITY;
-#pragma unroll
-        for (int i = 0; i < 2 * P; i++)
-#pragma unroll
-          for (int half = 0; half < 2; half++) {
-            const int t = 32 * part + 16 * i + lane / 4 + 8 * half;
-            float &score = s[i][2 * half + h];
-            score = t >= seen && t < n ? score * p.scale : -INFINITY;
-            now = fmaxf(now, score);
-          }
-#pragma unroll
-        for (int d = 4; d < 32; d <<= 1) now = fmaxf(now, __shfl_xor_sync(~0u, now, d));
-        now = fmaxf(now, most[h]);
-        /* scores of -inf alone: nothing is added, and nothing there is changed */
-        const float base = now == -INFINITY ? 0.0f : now;
-        factor[h] = kv_exp2(most[h] - base);
-        most[h] = now;
-        sum[h] *= factor[h];
-#pragma unroll
-        for (int i = 0; i < 2 * P; i++)
-#pragma unroll
-          for (int half = 0; half < 2; half++) {
-            float &score = s[i][2 * half + h];
-            score = kv_exp2(score - base);
-            sum[h] += score;
-          }
-      }
-#pragma unroll
-      for (int i = 0; i < 2 * P; i++) /* heads g of tokens 2 q, 2 q + 1 and 8 more: operand B */
-#pragma unroll
-        for (int half = 0; half < 2; half++)
-          b[i][half] = movmatrix(kv_bf16(s[i][2 * half]) | kv_bf16(s[i][2 * half + 1]) << 16);
-
-      KvSums<P> sums = {b, factor, out, kStep, {0, 0, 0, 0}};
-      if (kv_is_packed(values))
-        kv_each_packed<D, P>(w, escapes, values.page, next, table, bank, part, sums);
-      else
-        kv_each_plain<D, P>(values.rows, n, part, sums);
-      if (any && !kv_is_packed(values)) kv_load_first<D, P>(w, next, part);
     }
 
 #pragma unroll
