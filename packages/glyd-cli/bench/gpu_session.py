@@ -59,13 +59,12 @@ def serving(config, folder, *, tiny):
         Step("serve", [*bench, *sizes, *layouts], 260),
         Step("start", [PYTHON, str(HERE / "bench_start.py"), str(config), str(folder), *context], 240),
         Step("serve-eager", [*bench, *sizes, *layouts, "--no-graphs"], 200),
-        Step("serve-kv", [*bench, *sizes, "--layouts", "mma12", "--kv", "packed"], 120, {"GLYD_KV_CUDA": "1"}),
+        Step("serve-kv", [*bench, *sizes, "--layouts", "mma12", "--kv", "packed"], 120),
     ]
 
 
 def kv(config, _folder, *, tiny):
     """Return the steps of the packed KV cache: right first, then fast."""
-    on = {"GLYD_KV_CUDA": "1"}
     cpu = ["--device", "cpu"] if tiny and not has_gpu() else []
     check = [PYTHON, str(GPU / "check_kv.py"), *cpu]
     bench = [PYTHON, str(GPU / "bench_kv.py"), *cpu]
@@ -73,11 +72,11 @@ def kv(config, _folder, *, tiny):
     small = ["--batch", "2", "--prompt", "300", "--new", "4"]
     one, many = (small, small) if tiny else (["--batch", "1", "--prompt", "8192"], ["--batch", "16"])
     return [
-        Step("kv-check", check, 120, on),
-        Step("kv-bench-quick", [*bench, "--quick"], 90, on),
-        Step("kv-model-8k", [*model, *one], 100, on),
-        Step("kv-model-32k", [*model, *many], 240, on),
-        *([] if cpu else [Step("kv-check-long", [*check, "--long"], 150, on), Step("kv-bench", bench, 200, on)]),
+        Step("kv-check", check, 120),
+        Step("kv-bench-quick", [*bench, "--quick"], 90),
+        Step("kv-model-8k", [*model, *one], 100),
+        Step("kv-model-32k", [*model, *many], 240),
+        *([] if cpu else [Step("kv-check-long", [*check, "--long"], 150), Step("kv-bench", bench, 200)]),
     ]
 
 

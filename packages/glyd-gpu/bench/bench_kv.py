@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The glyd authors
 # SPDX-License-Identifier: BUSL-1.1
-"""Rates of packed keys and values on a GPU: ``GLYD_KV_CUDA=1 python bench_kv.py [--device cpu] [--quick]``.
+"""Rates of packed keys and values on a GPU: ``python bench_kv.py [--device cpu] [--quick]``.
 
 For shapes of a layer and a number of sequences and tokens: bits a value, time to pack and to unpack, time of
 attention of one token a sequence on packed pages, on plain pages by the same kernel, and by torch's own

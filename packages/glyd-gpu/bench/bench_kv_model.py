@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BUSL-1.1
 """A model with a plain and with a packed cache: prompts, steps, memory. A line each, at once.
 
-GLYD_KV_CUDA=1 python bench_kv_model.py CONFIG [--batch 16] [--prompt 32768] [--new 32] [--kinds plain,packed,decoded]
+python bench_kv_model.py CONFIG [--batch 16] [--prompt 32768] [--new 32] [--kinds plain,packed,decoded]
 
 CONFIG is a directory with a config.json; the weights are drawn at random where they run. ``packed`` attends on the
 pages (on CUDA), ``decoded`` decodes them for the installed attention, and so makes the tokens of ``plain``.

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The glyd authors
 # SPDX-License-Identifier: BUSL-1.1
-"""Pages of keys and values on a GPU: the checks of bench/check_kv.py; and what says so where they are not on."""
+"""Pages of keys and values on a GPU: the checks of bench/check_kv.py; and what says so where they are turned off."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ CHECK = Path(__file__).resolve().parents[1] / "bench" / "check_kv.py"
 @pytest.mark.gpu
 @pytest.mark.skipif(not CHECK.is_file(), reason="bench is in a checkout only, not in an sdist")
 def test_checks_pass():
-    environment = os.environ | {kv_cache.VARIABLE: "1"}
+    environment = {name: value for name, value in os.environ.items() if name != kv_cache.VARIABLE}
     done = subprocess.run(
         [sys.executable, str(CHECK)], env=environment, capture_output=True, text=True, timeout=1200, check=False
     )
@@ -26,16 +26,16 @@ def test_checks_pass():
     assert "\n0 failed" in done.stdout
 
 
-def test_kernels_are_off_unless_asked_for(monkeypatch):
+def test_devices(monkeypatch):
     monkeypatch.delenv(kv_cache.VARIABLE, raising=False)
-    for device in ("cuda", "cuda:1", "meta"):
-        with pytest.raises(UnsupportedDeviceError, match=f"GLYD_KV_CUDA=1 tries them.*on {device}"):
-            kv_cache.check_device(torch.device(device))
-    monkeypatch.setenv(kv_cache.VARIABLE, "1")
-    kv_cache.check_device(torch.device("cuda"))
-    with pytest.raises(UnsupportedDeviceError):
+    for device in ("cpu", "cuda", "cuda:1"):
+        kv_cache.check_device(torch.device(device))
+    with pytest.raises(UnsupportedDeviceError, match="on the CPU and on CUDA devices.*on meta"):
         kv_cache.check_device(torch.device("meta"))
+    monkeypatch.setenv(kv_cache.VARIABLE, "0")
     kv_cache.check_device(torch.device("cpu"))
+    with pytest.raises(UnsupportedDeviceError, match=r"turned off on GPUs \(GLYD_KV_CUDA=0\).*on cuda:1"):
+        kv_cache.check_device(torch.device("cuda:1"))
 
 
 def test_head_sizes_without_kernels():
@@ -43,3 +43,21 @@ def test_head_sizes_without_kernels():
         _kv_cuda.check_channels(channels)
     with pytest.raises(ShapeError, match=r"heads of \(64, 96, 128, 256\) channels, not 80"):
         _kv_cuda.check_channels(80)
+
+
+def test_how_pages_are_divided():
+    """Every multiprocessor of 132 has a block, few of them two, whatever the shape."""
+    for pairs, pages in ((8, 8), (8, 64), (8, 1024), (64, 16), (128, 64), (512, 8), (1, 1), (3, 3000)):
+        splits, parts = _kv_cuda._division(132, 16, pairs, pages)
+        assert 1 <= splits <= pages
+        assert parts in {2, 4}
+        if pairs * pages >= 132 * 16:  # enough pages for every warp
+            rounds = -(-pairs * splits // 132)
+            assert pairs * splits > 0.9 * 132 * rounds
+
+
+def test_heads_of_two_sizes_are_refused():
+    tails = torch.zeros((1, 1, 1, 64)), torch.zeros((1, 1, 1, 128))
+    addresses = torch.zeros((1, 1, 0), dtype=torch.int64)
+    with pytest.raises(ShapeError, match="queries have 64 channels, keys and values 64, 128"):
+        _kv_cuda.attention(torch.zeros((1, 1, 64)), (addresses, addresses), tails, None, 1.0)

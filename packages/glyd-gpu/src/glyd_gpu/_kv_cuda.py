@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The glyd authors
 # SPDX-License-Identifier: BUSL-1.1
-"""Pages of keys and values on CUDA devices. Never run on a GPU yet: `kv_cache.check_device` asks before."""
+"""Pages of keys and values on CUDA devices."""
 
 from __future__ import annotations
 
@@ -156,8 +156,12 @@ def attention(
     """
     sequences, heads, channels = q.shape
     check_channels(channels)
+    if any(t.shape[3] != channels for t in tails):
+        found = ", ".join(str(t.shape[3]) for t in tails)
+        raise ShapeError(f"attention on pages: queries have {channels} channels, keys and values {found}")
     key_heads, n_pages = pages[0].shape[1:]
     tail = [t.contiguous() for t in tails]
+    tail = [t.clone() if t.data_ptr() % 16 else t for t in tail]
     groups = -(-(heads // key_heads) // 8)
     suited = division(q.device, sequences * key_heads * groups, n_pages + bool(tail[0].shape[2]), channels)
     splits, parts = splits or suited[0], parts or suited[1]

@@ -18,11 +18,12 @@ from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingW
 import glyd_codec
 from glyd_gpu._errors import ParameterError, ShapeError, UnsupportedDeviceError
 from glyd_gpu._kv_attention import MARK, register
+from glyd_gpu._kv_cuda import check_channels
 from glyd_gpu._kv_ops import TOKENS
 from glyd_gpu._kv_store import KvReport, PagedTensor
 
 LEAST_WINDOW = 512  # tokens: shorter windows are a few pages at most, and stay plain
-VARIABLE = "GLYD_KV_CUDA"  # set to 1: use the kernels for pages, which no GPU has run yet
+VARIABLE = "GLYD_KV_CUDA"  # set to 0: no packed caches on GPUs
 
 
 def check_device(device: torch.device) -> None:
@@ -33,11 +34,13 @@ def check_device(device: torch.device) -> None:
     UnsupportedDeviceError
         With what to do.
     """
-    if device.type != "cpu" and not (device.type == "cuda" and os.environ.get(VARIABLE) == "1"):
+    if device.type == "cpu" or (device.type == "cuda" and os.environ.get(VARIABLE, "1") != "0"):
+        return
+    if device.type == "cuda":
         raise UnsupportedDeviceError(
-            f"packed caches run on the CPU; their kernels have not been run on a GPU yet ({VARIABLE}=1 tries them), "
-            f"and the keys are on {device}"
+            f"packed caches are turned off on GPUs ({VARIABLE}=0), and the keys are on {device}"
         )
+    raise UnsupportedDeviceError(f"packed caches run on the CPU and on CUDA devices, and the keys are on {device}")
 
 
 class PackedLayer(DynamicLayer):
@@ -67,6 +70,8 @@ class PackedLayer(DynamicLayer):
                 )
             glyd_codec.kv_page_bound(states.shape[3])
             check_device(states.device)
+            if states.device.type == "cuda":
+                check_channels(states.shape[3])
         self.device = key_states.device
         self.stores = PagedTensor.empty(key_states), PagedTensor.empty(value_states)
         self.is_initialized = True

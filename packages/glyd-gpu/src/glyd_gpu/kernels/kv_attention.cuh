@@ -13,8 +13,7 @@
  * blocks, are put together in a fixed order. So the bits depend on the division
  * into ranges alone, not on how pages are stored: plain pages go through the
  * same mma in the same order.
- *
- * Never run on a GPU yet: tests run this code on the CPU (tests/emulation).
+ * Tests run this code on the CPU as well (tests/emulation).
  */
 #ifndef GLYD_GPU_KV_ATTENTION_CUH
 #define GLYD_GPU_KV_ATTENTION_CUH

@@ -5,8 +5,7 @@
  * threads of a block. A packed page becomes rows of channels, a plain one rows
  * of tokens; who reads them asks which. Headers are checked when pages enter a
  * cache; whatever else a page says is clamped to the memory that it has.
- *
- * Never run on a GPU yet: tests run this code on the CPU (tests/emulation).
+ * Tests run this code on the CPU as well (tests/emulation).
  */
 #ifndef GLYD_GPU_KV_PAGE_CUH
 #define GLYD_GPU_KV_PAGE_CUH
