@@ -30,7 +30,7 @@ def test_devices(monkeypatch):
     monkeypatch.delenv(kv_cache.VARIABLE, raising=False)
     for device in ("cpu", "cuda", "cuda:1"):
         kv_cache.check_device(torch.device(device))
-    with pytest.raises(UnsupportedDeviceError, match="on the CPU and on CUDA devices.*on meta"):
+    with pytest.raises(UnsupportedDeviceError, match=r"on the CPU and on CUDA devices.*on meta"):
         kv_cache.check_device(torch.device("meta"))
     monkeypatch.setenv(kv_cache.VARIABLE, "0")
     kv_cache.check_device(torch.device("cpu"))

@@ -19,6 +19,7 @@ import torch
 import glyd_codec
 from glyd_gpu._errors import ParameterError
 from glyd_gpu._kv_blocks import FreedBlocks, KvBlocks
+from glyd_gpu._kv_cuda import check_channels
 from glyd_gpu._kv_ops import TOKENS
 from glyd_gpu._kv_store import KvReport
 from glyd_gpu.kv_cache import check_device
@@ -48,7 +49,7 @@ def check_packable(model: Any) -> None:
 
     Raises
     ------
-    ParameterError
+    ParameterError, ShapeError
         They cannot; with the reason.
     UnsupportedDeviceError
         Not on this device.
@@ -66,6 +67,8 @@ def check_packable(model: Any) -> None:
         raise ParameterError(f"packed blocks are for layers that see all tokens, not {config.sliding_window}")
     size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     glyd_codec.kv_page_bound(int(size))
+    if model.device.type == "cuda":
+        check_channels(int(size))
 
 
 def use_packed_blocks(manager: Any) -> PackedBatches:
