@@ -162,7 +162,8 @@ class PackedLayer(DynamicLayer):
 
     def offload(self) -> None:
         """Move the layer to the CPU, packed."""
-        self._each(lambda store: store.to("cpu", non_blocking=True))
+        # waits: what brings it back runs on another stream, which not every version of transformers makes wait for this
+        self._each(lambda store: store.to("cpu"))
 
     def prefetch(self) -> None:
         """Move the layer back to its device, packed."""
@@ -256,7 +257,7 @@ class GlydKVCache(DynamicCache):
         Of the model; tells which layers have a sliding window. None: none has.
     direct
         Leave steps of one token to the attention that `_kv_attention.register` puts into a model: it works on the
-        pages, and nothing is decoded to memory.
+        pages, and nothing is decoded to memory. Not with offloading, which takes the pages away before.
     offloading, offload_only_non_sliding
         As in `DynamicCache`: keep layers on the CPU, packed, while they are not used.
 
@@ -281,7 +282,7 @@ class GlydKVCache(DynamicCache):
         self.layers: list[Any] = [_packed(layer) for layer in self.layers]
         for layer in self.layers:
             if isinstance(layer, PackedLayer):
-                layer.direct = direct
+                layer.direct = direct and not offloading  # else the pages are gone when the attention comes to them
 
     def save(self, path: str | os.PathLike[str], *, ids: torch.Tensor | None = None) -> None:
         """Write the cache to a file, packed as it is, with SHA-256 of every part.

@@ -363,3 +363,12 @@ def test_attention_that_is_not_known(models):
     marked, new = layer.update(x[:, :, :1], x[:, :, :1])
     with pytest.raises(glyd_codec.ParameterError, match="attends with softcap"):
         _kv_attention.paged_attention(model, x[:, :, :1], marked, new, None, softcap=30.0)
+
+
+def test_offloading_decodes(monkeypatch):
+    """The pages of an offloaded layer are gone when its attention runs: it is given decoded ones."""
+    monkeypatch.setattr(torch, "Stream", lambda: None)
+    monkeypatch.setattr(torch.cuda, "Stream", lambda: None)
+    config = transformers.LlamaConfig(num_hidden_layers=2)
+    assert not any(layer.direct for layer in GlydKVCache(config, direct=True, offloading=True).layers)
+    assert all(layer.direct for layer in GlydKVCache(config, direct=True).layers)
