@@ -65,8 +65,9 @@ def from_pretrained(
     verify
         Check every byte of a packed directory first.
     kv_cache
-        "packed": ``generate`` keeps keys and values packed, a third smaller and bit for bit (`GlydKVCache`). On the
-        CPU only, and slower there; not together with a static cache, so ``compile`` counts as False.
+        "packed": ``generate`` keeps keys and values packed, a third smaller and bit for bit (`GlydKVCache`). Slower on
+        the CPU; on GPUs steps attend on the packed pages, with sums in another order than torch's. Not together with a
+        static cache, so ``compile`` counts as False.
     **hf
         For transformers' ``from_pretrained``.
 
