@@ -162,8 +162,7 @@ class PackedLayer(DynamicLayer):
 
     def offload(self) -> None:
         """Move the layer to the CPU, packed."""
-        # waits: what brings it back runs on another stream, which not every version of transformers makes wait for this
-        self._each(lambda store: store.to("cpu"))
+        self._each(lambda store: store.to("cpu"))  # waits: what brings it back runs on another stream
 
     def prefetch(self) -> None:
         """Move the layer back to its device, packed."""
