@@ -6,9 +6,7 @@
  * One warp fills the ring: packed tiles by bulk copies, activations by TMA
  * (128-byte swizzle, zeros past the last token and column). Warpgroups decode
  * their 64 rows to registers, the A operand of wgmma; the activations are B.
- * Meanwhile three more warps gather the exceptions of the row tile into a buffer
- * of their own: row, value - what its place decodes to, and the activations of its
- * column. When a warpgroup has its fp32 sums, it adds those of its rows.
+ * Exceptions: ring_exceptions_sm90.cuh.
  *
  * A stage: activations [kb * wk tiles][tokens x tile columns], tiles [wr][kb * wk],
  * escapes (tiered) [wr][kb * wk] slots of escape_slot bytes.
