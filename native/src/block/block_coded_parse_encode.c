@@ -45,9 +45,7 @@
 #define BIT_LEAST 60u   /* no symbol is priced lower: not all contexts are that sure */
 
 typedef struct counts {
-  uint32_t after[CLASSES][256]; /* literals by the one before them in their run */
-  uint32_t starts[256];         /* those that begin a run before a match */
-  uint32_t first[16][256];      /* the same, by slot and literal-length field of the match */
+  uint32_t after[CLASSES][256]; /* literals by the one before them in the plane */
   uint32_t literals[256], commands[256], literal_escapes[256], match_escapes[256], offsets[256], low[256];
   uint8_t lengths[GLYD_CODED_LENGTHS]; /* of match-length codes */
   unsigned escape_base;                /* GLYD_CODED_FINE_MATCH_MIN: by a table */
@@ -55,8 +53,7 @@ typedef struct counts {
 } counts;
 
 typedef struct prices {
-  int32_t literal[256];        /* that begins a run */
-  int32_t first[16][256];      /* what is to be added once its match is known, by slot and literal-length field */
+  int32_t literal[256];
   int32_t after[CLASSES][256]; /* right after a literal of each class */
   int32_t run[RUNS];           /* of so many literals before a match, by itself */
   int32_t match[16][LENGTHS];  /* by slot and literal-length field, then length */
@@ -116,26 +113,17 @@ static void price_symbols(const uint32_t n_of[256], int32_t price[256]) {
   for (unsigned s = 0; s < 256; s++) price[s] = (int32_t)(bits[s] < BIT_LEAST ? BIT_LEAST : bits[s]);
 }
 
-/* By these counts, or as otherwise where they are few. */
-static void price_if_enough(const uint32_t n_of[256], const int32_t otherwise[256], int32_t price[256]) {
-  uint32_t total = 0;
-  for (unsigned s = 0; s < 256; s++) total += n_of[s];
-  if (total >= CLASS_LEAST)
-    price_symbols(n_of, price);
-  else
-    memcpy(price, otherwise, 256 * sizeof *price);
-}
-
 static void make_prices(const counts *c, prices *p) {
   int32_t command[256], literal_escape[256], match_escape[256], field[4];
   uint32_t fields[256] = {0};
-  int32_t all[256];
-  price_symbols(c->literals, all);
-  price_if_enough(c->starts, all, p->literal);
-  for (unsigned k = 0; k < CLASSES; k++) price_if_enough(c->after[k], all, p->after[k]);
-  for (unsigned k = 0; k < 16; k++) {
-    price_if_enough(c->first[k], p->literal, p->first[k]);
-    for (unsigned s = 0; s < 256; s++) p->first[k][s] -= p->literal[s];
+  price_symbols(c->literals, p->literal);
+  for (unsigned k = 0; k < CLASSES; k++) {
+    uint32_t total = 0;
+    for (unsigned s = 0; s < 256; s++) total += c->after[k][s];
+    if (total >= CLASS_LEAST)
+      price_symbols(c->after[k], p->after[k]);
+    else
+      memcpy(p->after[k], p->literal, sizeof p->literal);
   }
   price_symbols(c->commands, command);
   price_symbols(c->literal_escapes, literal_escape);
@@ -204,12 +192,10 @@ static void forbid_near(prices *p) {
   for (unsigned k = 0; k < GLYD_CODED_NEAR_CODES; k++) p->offsets.code[GLYD_CODED_OFFSET_CODES + k] = NEVER;
 }
 
-/* Literals of a run from the second on. */
-static void count_run(counts *c, const uint8_t *run, size_t n) {
-  for (size_t k = 1; k < n; k++) {
-    c->literals[run[k]]++;
-    c->after[CLASS(run[k - 1])][run[k]]++;
-  }
+static uint8_t count_literal(counts *c, uint8_t before, uint8_t literal) {
+  c->literals[literal]++;
+  c->after[CLASS(before)][literal]++;
+  return literal;
 }
 
 /* Count what a parse puts into the planes. Returns the bits, in 1/256, that
@@ -229,21 +215,16 @@ static uint64_t count_parse(glyd_coded_parser *p, const uint8_t *block, size_t l
   memcpy(repeat, start, sizeof repeat);
   const uint8_t *ip = block;
   size_t n_low = 0;
+  uint8_t before = 0;
   uint64_t saved = 0;
   for (size_t i = 0; i < n; i++) {
     const uint32_t ll = seqs[i].literals, ml = seqs[i].length;
-    const uint8_t first = *ip;
-    count_run(c, ip, ll);
+    for (uint32_t k = 0; k < ll; k++) before = count_literal(c, before, ip[k]);
     ip += ll + ml;
     uint32_t known[GLYD_CODED_REPEATS];
     memcpy(known, repeat, sizeof known);
     const unsigned slot = glyd_match_use_offset(repeat, seqs[i].offset);
     const unsigned code = code_of[ml < GLYD_CODED_LONG ? ml : GLYD_CODED_LONG];
-    if (ll != 0) {
-      c->literals[first]++;
-      c->starts[first]++;
-      c->first[slot << 2 | (ll < 3 ? ll : 3)][first]++;
-    }
     c->commands[slot << 6 | code << 2 | (ll < 3 ? ll : 3)]++;
     if (ll >= 3) c->literal_escapes[ll < GLYD_CODED_LONG ? ll - 3 : 255]++;
     if (code == GLYD_CODED_LENGTHS) c->match_escapes[ml < GLYD_CODED_LONG ? ml - base : 255]++;
@@ -259,10 +240,7 @@ static uint64_t count_parse(glyd_coded_parser *p, const uint8_t *block, size_t l
       }
     }
   }
-  if (ip < block + len) {
-    c->literals[*ip]++;
-    count_run(c, ip, (size_t)(block + len - ip));
-  }
+  for (; ip < block + len; ip++) before = count_literal(c, before, *ip);
   c->has_low = glyd_coded_low_bytes_pay(p->low_bytes, n_low);
   return saved;
 }
@@ -312,8 +290,7 @@ GLYD_INLINE void offer_again(glyd_coded_parser *p, size_t i, const uint8_t *ip, 
       size_t again = 2 + glyd_match_count(after + 2, after + 2 - offset, ip + most);
       if (again >= LENGTHS) again = LENGTHS - 1;
       const size_t length = len + gap + again;
-      const unsigned field = gap < 3 ? gap : 3;
-      price += pr->run[gap] + pr->match[field][again] + pr->first[field][ip[len]] + MATCH_PRICE;
+      price += pr->run[gap] + pr->match[gap < 3 ? gap : 3][again] + MATCH_PRICE;
       if (price >= p->price[i + length]) return;
       p->price[i + length] = price;
       p->steps[i + length] = (step){offset, (uint32_t)length, (uint16_t)again, (uint16_t)gap};
@@ -418,8 +395,6 @@ GLYD_INLINE size_t walk_window(glyd_coded_parser *p, walk_state *w, size_t pos, 
     if (most < MATCH_MIN) continue;
     const unsigned field = run < 3 ? run : 3;
     const int32_t price = p->price[i] + pr->run[0] + MATCH_PRICE;
-    int32_t first[4] = {0}; /* of the run, by slot */
-    for (unsigned k = 0; nd->run != 0 && k < 4; k++) first[k] = pr->first[k << 2 | field][*(ip - nd->run)];
     const uint16_t v = glyd_load16(ip);
     for (unsigned k = 0; k < GLYD_CODED_REPEATS; k++) {
       const size_t offset = nd->repeat[k];
@@ -431,29 +406,30 @@ GLYD_INLINE size_t walk_window(glyd_coded_parser *p, walk_state *w, size_t pos, 
       }
       if (len > most) len = most;
       const int32_t *const match = pr->match[k << 2 | field];
-      offer_lengths(p, i, MATCH_MIN, len, match, price + first[k], (uint32_t)offset);
-      if (len < LENGTHS) offer_again(p, i, ip, len, most, price + first[k] + match[len], (uint32_t)offset);
+      offer_lengths(p, i, MATCH_MIN, len, match, price, (uint32_t)offset);
+      if (len < LENGTHS) offer_again(p, i, ip, len, most, price + match[len], (uint32_t)offset);
     }
     const size_t place = pos + i - w->start;
-    const glyd_tree_match *const found = p->matches + p->at[place], *const end = p->matches + p->at[place + 1];
-    const size_t longest = found == end ? 0 : end[-1].length;
+    const uint32_t first = p->at[place], last = p->at[place + 1];
+    const size_t longest = first == last ? 0 : p->matches[last - 1].length;
     if (w->last && p->near && longest < NEAR_BELOW && (size_t)(iend - ip) >= NEAR_END)
-      offer_near(p, i, ip, pos + i, most, iend, field, price + first[GLYD_CODED_REPEATS]);
-    if (found == end) continue;
+      offer_near(p, i, ip, pos + i, most, iend, field, price);
+    if (first == last) continue;
     if (longest >= GLYD_MATCH_TREE_NICE) {
-      *nice = end[-1];
+      *nice = p->matches[last - 1];
       return i;
     }
     const int32_t *const match = pr->match[GLYD_CODED_REPEATS << 2 | field];
     size_t from = MATCH_MIN + 1; /* two bytes pay at a repeated offset alone */
-    for (const glyd_tree_match *m = found; m < end && from <= most; m++) {
-      const size_t len = m->length < most ? m->length : most;
+    for (uint32_t k = first; k < last && from <= most; k++) {
+      size_t len = p->matches[k].length;
+      if (len > most) len = most;
       if (len < from) continue;
+      const uint32_t offset = p->matches[k].offset;
       glyd_coded_offset how;
-      const int32_t with_offset =
-          price + first[GLYD_CODED_REPEATS] + glyd_coded_price_offset(&pr->offsets, m->offset, nd->repeat, &how);
-      offer_lengths(p, i, from, len, match, with_offset, m->offset);
-      if (len < LENGTHS) offer_again(p, i, ip, len, most, with_offset + match[len], m->offset);
+      const int32_t with_offset = price + glyd_coded_price_offset(&pr->offsets, offset, nd->repeat, &how);
+      offer_lengths(p, i, from, len, match, with_offset, offset);
+      if (len < LENGTHS) offer_again(p, i, ip, len, most, with_offset + match[len], offset);
       from = len + 1;
     }
   }

@@ -8,11 +8,10 @@
 
 #define ROUNDS 6u       /* of dealing out contexts to clusters */
 #define ROUNDS_AFTER 2u /* once they are few */
-/* What contexts must save, in bytes: they take time to read, about 40 ns for each of
- * these; so many symbols take a byte's time, and each new table. */
+/* Contexts must save this part of a plane, and GAIN_LEAST bytes: they read at a third of
+ * the speed. Those that are given for some bytes must save the same part once more. */
+#define GAIN_SHIFT 5u
 #define GAIN_LEAST 12u
-#define SYMBOLS_SHIFT 7u
-#define TABLE_BYTES 24u
 #define KEPT_BITS 128u /* a new table must save so many: it takes time to read */
 
 static size_t chunk_of(size_t n) { return (n + GLYD_HUFFMAN_STREAMS - 1) / GLYD_HUFFMAN_STREAMS; }
@@ -292,8 +291,7 @@ static void consider(glyd_context_work *w, const plane *p, unsigned most, const 
   count_contexts(w, p);
   w->fresh.tables = cluster(w, most, w->fresh.map);
   size_t written = (size_t)(put_tables(tables, w, p->how, &w->fresh) - tables);
-  price += (p->n >> SYMBOLS_SHIFT) + GAIN_LEAST;
-  const uint64_t own = bits_in(w, &w->fresh) / 8 + written + price + w->fresh.tables * TABLE_BYTES;
+  const uint64_t own = bits_in(w, &w->fresh) / 8 + written + price;
   if (own < best->bytes) {
     best->bytes = own;
     best->plane = *p;
@@ -305,7 +303,6 @@ static void consider(glyd_context_work *w, const plane *p, unsigned most, const 
   if (last->tables == 0 || last->mixed != (p->how == GLYD_CONTEXTS_ARE_MIXED)) return;
   uint64_t bits;
   written = (size_t)(put_changes(tables, w, last, &bits) - tables);
-  for (unsigned changed = tables[0]; changed != 0; changed &= changed - 1) price += TABLE_BYTES;
   if (bits / 8 + written + price > best->bytes) return;
   best->bytes = bits / 8 + written + price;
   best->plane = *p;
@@ -325,10 +322,10 @@ uint8_t *glyd_huffman_encode_fine_plane(unsigned cpu, uint8_t *out, const uint8_
   choice best;
   best.bytes = UINT64_MAX;
   plane p = {in, contexts, n, chunk_of(n), how == GLYD_CONTEXTS_ARE_MIXED ? GLYD_CONTEXTS_ARE_BEFORE : how};
-  consider(w, &p, most, last_contexts, 0, &best);
+  consider(w, &p, most, last_contexts, (size >> GAIN_SHIFT) + GAIN_LEAST, &best);
   if (how == GLYD_CONTEXTS_ARE_MIXED) {
     p.how = how;
-    consider(w, &p, most, last_contexts, price, &best);
+    consider(w, &p, most, last_contexts, 2 * (size >> GAIN_SHIFT) + GAIN_LEAST + price, &best);
   }
   const uint64_t streams = best.bytes + GLYD_HUFFMAN_SIZES_BYTES + GLYD_HUFFMAN_STREAMS + 3;
   if (streams >= size) return plain;
