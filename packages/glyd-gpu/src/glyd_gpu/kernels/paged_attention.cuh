@@ -102,7 +102,8 @@ __device__ __forceinline__ void paged_factors(float *factors, const float *parts
   for (int i = lane; i < n; i += 32) factors[i] = paged_exp2(parts[i * stride] - base) * by;
 }
 
-template <int Lanes, int Heads> __global__ void __launch_bounds__(kPagedThreads) paged_attention_kernel(const PagedArgs p) {
+template <int Lanes, int Heads>
+__global__ void __launch_bounds__(kPagedThreads, Heads <= 4 ? 4 : 2) paged_attention_kernel(const PagedArgs p) {
 #ifdef GLYD_EMULATION
   uint8_t *shared = emulated_shared();
 #else
