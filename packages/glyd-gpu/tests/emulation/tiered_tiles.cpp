@@ -23,7 +23,7 @@ EXPORT void emulated_tiered_tile(uint32_t *out, const uint8_t *tile, const uint8
     for (uint32_t i = (uint32_t)thread; i < escape_nbytes; i += 128) emulated_shared()[kTable + kTile + i] = escapes[i];
     __syncthreads();
     const uint32_t at = kTable + kTile;
-    glyd::decode_tiered(kTable + (uint32_t)thread * 16, at, at + slot - 12, glyd::tier3_low(), thread, lane,
+    glyd::decode_tiered(kTable + (uint32_t)thread * 16, at, at + slot - 12, glyd::in_register(glyd::kTier3Low), thread, lane,
                         [&](int v, const uint32_t *a) { memcpy(out + thread * 32 + v * 8, a, 32); });
   });
 }

@@ -32,32 +32,32 @@ __device__ __forceinline__ void warp_loop(float (&acc)[M / 2], const RingArgs &p
   using T = Tile<GLYD_WEIGHTS_TIERED>;
   constexpr int kBox = M * 128, kAct = kBox * 2;
   const int ks = p.wk * p.kb, slot0 = r * ks + wk * p.kb;
-  const uint32_t tile_at = ks * kAct + slot0 * T::kBytes + tid * 16,
-                 act_at = wk * p.kb * kAct + (lane & 7) * 128 + ((lane >> 3 ^ lane) & 7) * 16,
-                 esc_at = ks * kAct + p.wr * ks * T::kBytes + slot0 * p.escape_slot;
+  const uint32_t tiles_at = in_register(ring + ks * kAct + slot0 * T::kBytes + tid * 16),
+                 act_at = in_register(ring + wk * p.kb * kAct + (lane & 7) * 128 + ((lane >> 3 ^ lane) & 7) * 16),
+                 escapes_at = in_register(ring + ks * kAct + p.wr * ks * T::kBytes + slot0 * p.escape_slot),
+                 exponents3 = in_register(kTier3Low);
+  uint32_t stage = s * p.stage_bytes;
 #pragma unroll
   for (int i = 0; i < M / 2; i++) acc[i] = 0.f;
-  const uint32_t exponents3 = tier3_low();
-  for (int j = 0; j < n; j++) {
-    const uint32_t stage = ring + s * p.stage_bytes;
+  for (int j = 0; j < n; j++, k += ks) {
     mb_wait(bars.full + 8 * s, phase);
-    for (int b = 0; b < p.kb; b++) {
-      if (k + b >= p.n_tiles) break; /* what lies in the place of a tile past the matrix may decode to infinity */
-      const uint32_t esc = stage + esc_at + b * p.escape_slot, x = stage + act_at + b * kAct;
-      decode_tiered(stage + tile_at + b * T::kBytes, esc, esc + p.escape_slot - 12, exponents3, tid, lane,
-                    [&](int v, const uint32_t *a) {
+    uint32_t at = tiles_at + stage, esc = escapes_at + stage, x = act_at + stage;
+    /* what lies in the place of a tile past the matrix may decode to infinity */
+    for (int left = min(p.kb, p.n_tiles - k); left > 0; left--) {
+      decode_tiered(at, esc, esc + p.escape_slot - 12, exponents3, tid, lane, [&](int v, const uint32_t *a) {
 #pragma unroll
-                      for (int i = 0; i < M / 8; i++) {
-                        const uint4 f = ldmatrix4((x ^ (v & 1) * 64) + (v >> 1) * kBox + i * 1024);
-                        mma_16x8x16(acc + 4 * i, a, f.x, f.y);
-                        mma_16x8x16(acc + 4 * i, a + 4, f.z, f.w);
-                      }
-                    });
+        for (int i = 0; i < M / 8; i++) {
+          const uint4 f = ldmatrix4((x ^ (v & 1) * 64) + (v >> 1) * kBox + i * 1024);
+          mma_16x8x16(acc + 4 * i, a, f.x, f.y);
+          mma_16x8x16(acc + 4 * i, a + 4, f.z, f.w);
+        }
+      });
+      at += T::kBytes, esc += p.escape_slot, x += kAct;
     }
     __syncwarp();
     if (lane == 0) mb_arrive(bars.empty + 8 * s);
-    k += ks;
-    if (++s == p.n_stages) s = 0, phase ^= 1;
+    stage += p.stage_bytes;
+    if (++s == p.n_stages) s = 0, phase ^= 1, stage = 0;
   }
 }
 
@@ -80,7 +80,7 @@ __device__ __forceinline__ void main_loop(float (&acc)[M / 2], const RingArgs &p
     for (int i = 0; i < NA; i++) asm volatile("" : "+f"(acc[i])::"memory");
     uint32_t previous = 0;
     bool release = false;
-    const uint32_t exponents3 = T::kTiered ? tier3_low() : 0;
+    const uint32_t exponents3 = T::kTiered ? in_register(kTier3Low) : 0;
     for (int j = 0; j < n; j++) {
       const uint32_t stage = ring + s * p.stage_bytes;
       mb_wait(bars.full + 8 * s, phase);

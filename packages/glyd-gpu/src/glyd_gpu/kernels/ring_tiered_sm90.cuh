@@ -85,13 +85,13 @@ __device__ __forceinline__ void join(uint32_t s, uint32_t e, uint32_t *o) {
   o[1] = prmt(l, h, 0x7362);
 }
 
-/* kTier3Low in a register: of a constant that it knows ptxas makes a copy for every use */
-__device__ __forceinline__ uint32_t tier3_low() {
+/* A value kept in a register: of one that it knows how to compute ptxas would make a copy for every use. */
+__device__ __forceinline__ uint32_t in_register(uint32_t value) {
 #ifdef GLYD_EMULATION
-  return kTier3Low;
+  return value;
 #else
   uint32_t r;
-  asm volatile("shfl.sync.idx.b32 %0, %1, 0, 31, -1;" : "=r"(r) : "r"(kTier3Low));
+  asm volatile("{.reg .u32 lane; mov.u32 lane, %%laneid; shfl.sync.idx.b32 %0, %1, lane, 31, -1;}" : "=r"(r) : "r"(value));
   return r;
 #endif
 }
