@@ -36,6 +36,9 @@ MANY = ((64, 3), (128, 3), (256, 2))
 DENSE = 0.005  # exceptions of all weights up to which those are faster than decoding
 COUNTERS = (1 << 18) - 16  # row blocks that the counters of stream-K have room for
 USUAL, MOST = 1.25, 3  # exceptions of a row block for which a ring has room, by their mean; most by the largest number
+# layout → tokens from which on a ring takes so many times the exceptions that it has room for, in rounds: measured, up
+# to three were faster than decoding (128 tokens) and than the generic kernel (64)
+ROUNDS = {2: (64, 4)}
 NARROW = {1: 2, 2: 3}  # layout → 64-row blocks of a tile that leave room for more exceptions
 
 
@@ -107,6 +110,8 @@ def _fits(meta: Sequence[int], tokens: int, route: Route) -> bool:
     units = -(-blocks // row_blocks_of_tile) * steps
     share = 1 / cluster if cluster else min(1.0, -(-units // workers) / steps)
     room = load().glyd_gpu_product_ring_exceptions((ctypes.c_int64 * 7)(*meta), (ctypes.c_int32 * 7)(*route.config))
+    from_tokens, rounds = ROUNDS.get(layout, (0, 1))
+    room *= rounds if tile >= from_tokens else 1
     return bool(room >= meta[4] / blocks * share * USUAL and room >= meta[6] * share / MOST)
 
 
