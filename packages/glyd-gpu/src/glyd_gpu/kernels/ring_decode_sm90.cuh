@@ -14,7 +14,7 @@
 
 namespace glyd {
 
-constexpr int kWarpTokens = 16; /* up to here the products of tiered are by mma.sync */
+constexpr int kWarpTokens = 32; /* up to here the products of tiered are by mma.sync */
 
 /* mma12: 8 weights are the four A registers of one k16 step */
 __device__ __forceinline__ void decode_mma12(uint32_t codes, uint32_t low0, uint32_t low1, uint32_t *a) {
