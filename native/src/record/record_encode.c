@@ -272,6 +272,8 @@ int glyd_record_encode(void *memory, uint64_t memory_len, const uint8_t *in, siz
   memset(e, 0, sizeof *e);
   e->memory = whole;
   int found = document && glyd_record_split(&e->rows, &e->memory, in, (uint32_t)len, GLYD_SHAPE_DOCUMENT, separator);
+  if (shape == GLYD_SHAPE_JSON && glyd_record_may_be_wrapped(in, (uint32_t)len))
+    found = glyd_record_split(&e->rows, &e->memory, in, (uint32_t)len, GLYD_SHAPE_WRAPPED, separator);
   if (!found && shape != GLYD_SHAPE_NONE) {
     e->memory.at = whole.at;
     found = glyd_record_split(&e->rows, &e->memory, in, (uint32_t)len, shape, separator);

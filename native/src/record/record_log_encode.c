@@ -39,6 +39,7 @@ typedef struct splitter {
   glyd_record_rows *rows;
   const uint8_t *end;
   uint8_t kind[256];
+  int wrapped; /* lines are objects of JSON: a text of several words is taken apart */
   skeleton *table;
   uint32_t table_mask;          /* places less 1: a power of two, 1 << TABLE_LOG at most */
   uint64_t cut[FIELDS_MAX + 1]; /* fields that are cut out whole, by the number of fields of the line */
@@ -173,6 +174,12 @@ static int put_slot(const splitter *s, line *out, uint64_t *h, const uint8_t *fr
   return 1;
 }
 
+/* Does the quote at p begin the value of a key? */
+static int is_value(const uint8_t *p, const uint8_t *begin) {
+  const uint8_t *const before = p > begin && p[-1] == ' ' ? p - 1 : p;
+  return before > begin && before[-1] == ':';
+}
+
 /* Fields, slots and skeleton of the line at p, of so many fields at most; 0: too many slots. */
 static int walk_fields(const splitter *s, const uint8_t *p, uint32_t most, line *out) {
   const uint8_t *const in = s->rows->in, *const begin = p;
@@ -206,6 +213,10 @@ static int walk_fields(const splitter *s, const uint8_t *p, uint32_t most, line 
         if (!digits) continue;
       } else if (*p == '"') {
         const uint8_t *const close = memchr(p + 1, '"', (size_t)(stop - p - 1));
+        if (s->wrapped && close && is_value(p, begin) && memchr(p + 1, ' ', (size_t)(close - p - 1))) {
+          p++;
+          continue;
+        }
         if (!close || close == p + 1) {
           p = close ? close + 1 : p + 1;
           continue;
@@ -671,10 +682,10 @@ static int put_rows(splitter *s, line *l) {
   return 1;
 }
 
-int glyd_record_split_log(glyd_record_rows *rows) {
+int glyd_record_split_log(glyd_record_rows *rows, int wrapped) {
   uint32_t len = rows->len, lines = 0;
   while (len > 0 && rows->in[len - 1] != '\n') len--;
-  splitter s = {.rows = rows, .end = rows->in + len};
+  splitter s = {.rows = rows, .end = rows->in + len, .wrapped = wrapped};
   for (unsigned c = 0; c < 256; c++)
     s.kind[c] = c >= '0' && c <= '9' ? DIGIT : (c | 32) - 'a' < 26 || c == '_' || c >= 128 ? LETTER : OTHER;
   for (uint32_t i = 0; i < len; i++) lines += rows->in[i] == '\n';
@@ -706,6 +717,10 @@ int glyd_record_split_log(glyd_record_rows *rows) {
     const unsigned at = level == 2 && s.head > 0 ? HEAD : level;
     count_level(&s, rows->in, at, l);
     if (level == 0 && s.head > 0) few = (uint64_t)common_lines(&s) * 4 < (uint64_t)lines * 3;
+    if (wrapped && level == 0 && (uint64_t)common_lines(&s) * 4 < (uint64_t)lines * 3) { /* prose */
+      memory->end = end;
+      return 0;
+    }
     const uint32_t least = !few || level > 0 ? 8 : lines / 8 > COMMON ? lines / 8 : COMMON;
     take_common(&s, lines / 4000 > least ? lines / 4000 : least, most[at]);
   }

@@ -190,6 +190,35 @@ unsigned glyd_record_detect(const uint8_t *in, uint32_t len, uint8_t *separator)
   return start;
 }
 
+#define WORDS_LEAST 4u /* blanks in a text that may be a line of a log */
+
+int glyd_record_may_be_wrapped(const uint8_t *in, uint32_t len) {
+  const uint32_t n = len < GLYD_RECORD_SAMPLE ? len : GLYD_RECORD_SAMPLE;
+  const uint8_t *p = in + (len - n) / 2, *const end = p + n;
+  uint64_t texts = 0;
+  while (p < end) {
+    uint32_t longest = 0;
+    const uint8_t *stop = memchr(p, '\n', (size_t)(end - p));
+    if (!stop) stop = end;
+    while (p < stop) {
+      p = memchr(p, '"', (size_t)(stop - p));
+      if (!p) break;
+      const uint8_t *const from = ++p;
+      uint32_t blanks = 0;
+      for (; p < stop && *p != '"'; p++) {
+        blanks += *p == ' ';
+        p += *p == '\\' && p + 1 < stop;
+      }
+      const uint32_t size = (uint32_t)(p - from);
+      if (blanks >= WORDS_LEAST && size > longest) longest = size;
+      p += p < stop;
+    }
+    texts += longest;
+    p = stop + 1;
+  }
+  return texts * 2 > n;
+}
+
 #define FOREIGN 16u /* one byte in so many outside of texts that JSON has in texts only: a log with brackets in it */
 
 /* Has JSON this byte in texts only? All but a few are. */
@@ -539,7 +568,11 @@ int glyd_record_split(glyd_record_rows *rows, glyd_record_memory *memory, const 
     done = glyd_record_split_document(rows);
     break;
   case GLYD_SHAPE_SQL: done = glyd_record_split_sql(rows); break;
-  case GLYD_SHAPE_LOG: done = glyd_record_split_log(rows); break;
+  case GLYD_SHAPE_LOG: done = glyd_record_split_log(rows, 0); break;
+  case GLYD_SHAPE_WRAPPED:
+    rows->shape = GLYD_SHAPE_LOG;
+    done = glyd_record_split_log(rows, 1);
+    break;
   default: break;
   }
   return done && drop_rare(rows) && drop_strangers(rows) && rows->n >= 8 &&

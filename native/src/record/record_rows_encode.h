@@ -22,7 +22,8 @@ enum {
   GLYD_SHAPE_JSON = 2,
   GLYD_SHAPE_SQL = 3,
   GLYD_SHAPE_LOG = 4,
-  GLYD_SHAPE_DOCUMENT = 5
+  GLYD_SHAPE_DOCUMENT = 5,
+  GLYD_SHAPE_WRAPPED = 6 /* lines of a log as texts of JSON objects: stored as a log */
 };
 
 /* Memory handed out from the front; what was taken last can be given back. */
@@ -87,6 +88,9 @@ typedef struct glyd_record_rows {
 /* What the content looks like, judged by samples: GLYD_SHAPE_*, and the separator. */
 unsigned glyd_record_detect(const uint8_t *in, uint32_t len, uint8_t *separator);
 
+/* Are most bytes of lines of JSON in one text a line with several words? */
+int glyd_record_may_be_wrapped(const uint8_t *in, uint32_t len);
+
 /* May it be a document of JSON, rather than an object a line? */
 int glyd_record_may_be_document(const uint8_t *in, uint32_t len);
 
@@ -132,7 +136,7 @@ int glyd_record_split_columns(glyd_record_rows *rows);
 int glyd_record_split_json(glyd_record_rows *rows);
 int glyd_record_split_document(glyd_record_rows *rows);
 int glyd_record_split_sql(glyd_record_rows *rows);
-int glyd_record_split_log(glyd_record_rows *rows);
+int glyd_record_split_log(glyd_record_rows *rows, int wrapped);
 
 /* Turn rows of templates with keep[template] == 0 and rows with drop[row] != 0
  * (may be NULL) into escapes; templates are numbered anew. */

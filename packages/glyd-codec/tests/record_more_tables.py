@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The glyd authors
 # SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
-"""More tables for the tests of record segments: decimals, columns at fixed places, documents of JSON, and lines that name what other lines named."""
+"""More tables for the tests of record segments: decimals, columns at fixed places, documents of JSON, lines that name
+what other lines named, and lines inside objects of JSON."""
 
 from __future__ import annotations
 
@@ -38,6 +39,19 @@ def jobs(n, seed=9):
             out.append(f"{time} WARN queue: slow after {rng.randrange(900)} ms\n")
         if i % 7 != 3:
             out.append(f"{time} INFO worker: {rng.randrange(999)} rows by {job} with {first} and no more\n")
+    return "".join(out).encode()
+
+
+def wrapped(lines, seed=10, *, spaced=False):
+    """Lines of a log as texts of JSON objects, with quotes and ends of lines escaped."""
+    rng = random.Random(seed)
+    out = []
+    for i, line in enumerate(lines.decode().splitlines()):
+        row = {"log": f'{line} "GET /{rng.randrange(90)} {rng.choice(["ok", "not"])}" \\\n', "stream": "stdout"}
+        row["time"] = f"2024-02-03T04:{i // 60 % 60:02}:{i % 60:02}.{rng.randrange(10**9):09}Z"
+        out.append(json.dumps(row, separators=None if spaced else (",", ":")) + "\n")
+        if i % 400 == 7:
+            out.append('{"log":"' + "no more " * rng.randrange(9) + "\n")
     return "".join(out).encode()
 
 

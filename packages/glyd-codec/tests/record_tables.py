@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import random
 
-from record_more_tables import columns, decimals, documents, jobs
+from record_more_tables import columns, decimals, documents, jobs, wrapped
 
 import glyd
 
@@ -172,6 +172,8 @@ CLEAN = {
     **{name: text.encode() for name, text in documents(objects(2000, 6))},
     "boots": boots(3000),
     "jobs": jobs(1500),
+    "wrapped": wrapped(calls(1500)),
+    "wrapped with spaces": wrapped(calls(1500, 11), spaced=True),
     "notes": notes(2000, "\n"),
     "notes with zeros": notes(2000, "\n\0"),
     "notes with all ends": notes(2000, "\n\0\t"),

@@ -8,7 +8,8 @@ import io
 import random
 
 import pytest
-from record_tables import CLEAN
+from record_more_tables import wrapped
+from record_tables import CLEAN, boots
 
 import glyd
 
@@ -21,6 +22,8 @@ SHAPES = {
     "calls": "log",
     "boots": "log",
     "jobs": "log",
+    "wrapped": "log",
+    "wrapped with spaces": "log",
     **dict.fromkeys(("pretty", "keyed", "arrays", "features", "lines"), "json"),
 }
 
@@ -85,3 +88,11 @@ def test_damage_is_refused_or_harmless():
         except glyd.FormatError:
             refused += 1
     assert 50 < refused < 300
+
+
+def test_texts_in_json_that_are_not_made_alike_are_no_log():
+    data = wrapped(boots(1500))
+    frame = glyd.compress(data, records=True)
+    assert glyd.decompress(frame) == data
+    (info,) = glyd.iter_records(frame)
+    assert info.shape == "json"
