@@ -5,8 +5,10 @@
 Real vLLM is tested by ``nox -s tests_vllm``.
 """
 
+import gc
 import importlib.metadata
 import logging
+import weakref
 
 import pytest
 import torch
@@ -52,6 +54,13 @@ def narrowing_loader(rank, size):
 def rows_loader(param, loaded, first):
     """Load like a merged layer: rows from `first` on."""
     param.data.narrow(0, first, loaded.shape[0]).copy_(loaded)
+
+
+class Owner(nn.Module):
+    """Loads as a layer of vLLM does: by a method of its own."""
+
+    def load(self, param, loaded):
+        param.data.copy_(loaded)
 
 
 def filling(shape, loader, layout="mma12", verify=True, mode=glyd_gpu.EXACT):
@@ -143,9 +152,33 @@ def test_loading_twice_is_refused():
 def test_tied_layers_share_one_pack():
     layer, made = filling((64, 256), None)
     other = nn.Module()
-    made.owners.append(other)
+    made.add_owner(other)
     layer.weight.weight_loader(layer.weight, view(gaussian(64, 256)))
     assert other.weight_packed is layer.weight_packed
+
+
+def test_layers_may_be_tied_once_they_are_loaded():
+    layer, made = filling((64, 256), None)
+    layer.weight.weight_loader(layer.weight, view(gaussian(64, 256)))
+    other = nn.Module()
+    made.add_owner(other)
+    assert other.weight_packed is layer.weight_packed
+    assert other.weight_held is layer.weight_held
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_what_is_kept_of_loading_does_not_keep_a_layer(whole):
+    """vLLM keeps the placeholder for as long as its layer lives."""
+    owner = Owner()
+    layer, made = filling((64, 256), owner.load)
+    kept, layer.glyd_filling = layer.weight, made
+    kept.weight_loader(kept, view(gaussian(64, 256)) if whole else gaussian(64, 256))
+    assert made.is_packed
+    gone = weakref.ref(layer), weakref.ref(owner), weakref.ref(layer.weight_packed)
+    del layer, made, owner
+    gc.collect()
+    assert [reference() for reference in gone] == [None, None, None]
+    assert kept.device.type == "meta"
 
 
 @pytest.mark.parametrize("layout", [None, "mma12"])

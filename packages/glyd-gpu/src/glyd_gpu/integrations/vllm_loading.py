@@ -14,7 +14,8 @@ unpacked.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -213,8 +214,8 @@ class Filling:
         self.nbytes = self.plain_nbytes = 0
         self.is_packed = False
         self.done = False
-        self._loader: Callable[..., Any] = attributes["weight_loader"]
         self._attributes = attributes
+        self._first = weakref.ref(layer)
         self._written = 0
         self._real: nn.Parameter | None = None
 
@@ -252,7 +253,7 @@ class Filling:
                 return True
         real = self._materialize()
         with _Written(real) as written:
-            result = self._loader(real, loaded_weight, *args, **kwargs)
+            result = self._attributes["weight_loader"](real, loaded_weight, *args, **kwargs)
         self._written += written.count
         if self._written >= self.n_weights:
             self._pack()
@@ -310,10 +311,11 @@ class Filling:
 
     def add_owner(self, layer: nn.Module) -> None:
         """Let another layer use the same weights, loaded or not."""
-        self.owners.append(layer)
-        if self.done:
-            first = self.owners[0]
+        first = self._first()
+        if self.done and first is not None:
             self._give(layer, getattr(first, self.name + SUFFIX), getattr(first, self.name + "_held"))
+        else:
+            self.owners.append(layer)
 
     def _finish(self, data: torch.Tensor, meta: PackedMeta | None) -> None:
         rows = self.n_weights // self.shape[-1]
@@ -324,6 +326,8 @@ class Filling:
         self.is_packed = meta is not None
         self.nbytes, self.plain_nbytes = data.numel(), 2 * self.n_weights
         self.done = True
+        # vLLM keeps placeholders, which know this, for as long as their layer lives: it must not live by them
+        self.owners, self._attributes = [], {}
 
     def _give(self, layer: nn.Module, parameter: nn.Parameter, held: torch.Tensor) -> None:
         # what remains of the weight says type and device to those who ask (LoRA does), and has no values
