@@ -267,7 +267,7 @@ __device__ __forceinline__ void kv_join(uint32_t *a, uint32_t q, uint32_t r, uin
   a[1] = kv_times(prmt(low, high, 0x7362), factors[1]);
 }
 
-constexpr uint32_t kKvDigits = 32, kKvCodes3 = 16; /* of a thread's strip that windows in registers hold */
+constexpr uint32_t kKvDigits = 32, kKvCodes3 = 8; /* of a thread's strip that windows in registers hold */
 
 /* Go through P parts, from `first_part` on, of a packed page strip by strip: `use` gets 32 tokens of 16 channels as two
  * operands A of channels times tokens. `w` has strip 0 of the page, and at the end that of `next`, which may be any page
@@ -324,7 +324,8 @@ __device__ __forceinline__ void kv_each_packed(KvSlice<P> &w, uint8_t *shared_es
     const uint32_t n2 = 2 * (kv_threes(codes[0], codes[1]) + kv_threes(codes[2], codes[3]));
     const uint32_t before2 = kv_before(n2);
     uint32_t skip2 = 0, skip3 = 0; /* of parts before the slice */
-    uint64_t digits = 0, codes3 = 0;
+    uint64_t digits = 0;
+    uint32_t codes3 = 0;
     bool few = o.held && !__any_sync(~0u, n2 > 2 * kKvDigits);
     if (__builtin_expect(few, 1)) {
       const SharedEscapes e = {shared_escapes + first, room};
@@ -334,7 +335,7 @@ __device__ __forceinline__ void kv_each_packed(KvSlice<P> &w, uint8_t *shared_es
       const uint32_t n3 = 4 * kv_threes((uint32_t)all, (uint32_t)(all >> 32));
       const uint32_t before3 = kv_before(n3);
       few = !__any_sync(~0u, n3 > 4 * kKvCodes3);
-      codes3 = window64(e, min(4 * starts[4] + before3, last_bit));
+      codes3 = window32(e, min(4 * starts[4] + before3, last_bit));
       if constexpr (P < kKvParts) {
 #pragma unroll
         for (int v = 0; v < kKvParts - P; v++) skip2 += v < first_part ? 2 * codes_3(codes[v]) : 0;
@@ -352,7 +353,7 @@ __device__ __forceinline__ void kv_each_packed(KvSlice<P> &w, uint8_t *shared_es
         w.sign_mantissa[i] = __ldcs((const uint4 *)(then + 512 * i));
 #pragma unroll
         for (int j = 0; j < 4; j++) {
-          kv_join(a + 2 * j, q[i % 2][j], r[j], kv_shift_right(codes3, skip3 & 63), s[j], factors);
+          kv_join(a + 2 * j, q[i % 2][j], r[j], __funnelshift_r(codes3, codes3, skip3), s[j], factors);
           skip3 += r[j] >> 15; /* 4 bits a digit 3; the mask adds multiples of 512 */
         }
         if (__builtin_expect(patched >> (first_part + i) & 1, 0))
