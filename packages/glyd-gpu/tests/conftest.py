@@ -36,9 +36,9 @@ def _seed():
 
 @pytest.fixture(scope="session")
 def compile_kernels(tmp_path_factory):
-    """Return a function that compiles a file of tests/emulation as C++ and loads it."""
+    """Return a function that compiles a file of tests/emulation as C++, with options, and loads it."""
 
-    def compiled(name):
+    def compiled(name, *options):
         named = os.environ.get("CXX")
         compiler = shlex.split(named) if named else [shutil.which("c++") or shutil.which("g++") or ""]
         include = next((path for path in INCLUDES if (path / "glyd" / "format_kv.h").is_file()), None)
@@ -50,8 +50,8 @@ def compile_kernels(tmp_path_factory):
         folders = [f"-I{path}" for path in (HERE / "emulation", KERNELS, include)]
         # a GPU takes no word that is not aligned: here it is a trap
         traps = ["-fsanitize=alignment,shift,bounds", "-fsanitize-undefined-trap-on-error"]
-        command = [*compiler, "-std=c++17", "-O1", "-shared", "-fPIC", *traps, *folders, str(HERE / "emulation" / name)]
-        subprocess.run([*command, "-o", str(out)], check=True, timeout=600)
+        command = [*compiler, "-std=c++17", "-O1", "-shared", "-fPIC", *traps, *options, *folders]
+        subprocess.run([*command, str(HERE / "emulation" / name), "-o", str(out)], check=True, timeout=600)
         return ctypes.CDLL(str(out))
 
     return compiled

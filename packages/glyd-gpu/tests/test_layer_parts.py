@@ -3,11 +3,6 @@
 """Norms, rotations and gates: the kernels compiled for the CPU (tests/emulation) and on CUDA beside torch's operations."""
 
 import ctypes
-import os
-import shlex
-import shutil
-import subprocess
-from pathlib import Path
 
 import pytest
 import torch
@@ -16,26 +11,10 @@ from glyd_gpu import ShapeError
 from glyd_gpu import _layer_parts as parts
 from glyd_gpu._matrices import bits
 
-HERE = Path(__file__).resolve().parent
-KERNELS = HERE.parent / "src" / "glyd_gpu" / "kernels"
-
 
 @pytest.fixture(scope="module")
-def emulated(tmp_path_factory):
-    """Compile the kernels as C++."""
-    named = os.environ.get("CXX")
-    compiler = shlex.split(named) if named else [shutil.which("c++") or shutil.which("g++") or ""]
-    if not compiler[0]:
-        pytest.skip("no C++ compiler: the kernels cannot be compiled for the CPU")
-    if not (KERNELS / "layer_parts.cuh").is_file():
-        pytest.skip("no sources of the kernels here")
-    out = tmp_path_factory.mktemp("emulated") / "parts.so"
-    traps = ["-fsanitize=alignment,shift,bounds", "-fsanitize-undefined-trap-on-error", "-ffp-contract=off"]
-    folders = [f"-I{HERE / 'emulation'}", f"-I{KERNELS}"]
-    source = str(HERE / "emulation" / "layer_kernels.cpp")
-    command = [*compiler, "-std=c++17", "-O1", "-shared", "-fPIC", *traps, *folders, source]
-    subprocess.run([*command, "-o", str(out)], check=True, timeout=600)
-    return ctypes.CDLL(str(out))
+def emulated(compile_kernels):
+    return compile_kernels("layer_kernels.cpp", "-ffp-contract=off")
 
 
 def normal(*shape, seed=0):

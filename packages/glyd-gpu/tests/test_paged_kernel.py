@@ -3,11 +3,6 @@
 """Attention over a paged cache: the kernel compiled for the CPU (tests/emulation), and the operator; beside float64."""
 
 import ctypes
-import os
-import shlex
-import shutil
-import subprocess
-from pathlib import Path
 
 import pytest
 import torch
@@ -16,27 +11,12 @@ from glyd_gpu import ShapeError
 from glyd_gpu import _paged_attention as paged
 from glyd_gpu._matrices import bits
 
-HERE = Path(__file__).resolve().parent
-KERNELS = HERE.parent / "src" / "glyd_gpu" / "kernels"
 PAGE = 16
 
 
 @pytest.fixture(scope="module")
-def emulated(tmp_path_factory):
-    """Compile the kernel as C++."""
-    named = os.environ.get("CXX")
-    compiler = shlex.split(named) if named else [shutil.which("c++") or shutil.which("g++") or ""]
-    if not compiler[0]:
-        pytest.skip("no C++ compiler: the kernel cannot be compiled for the CPU")
-    if not (KERNELS / "paged_attention.cuh").is_file():
-        pytest.skip("no sources of the kernels here")
-    out = tmp_path_factory.mktemp("emulated") / "paged.so"
-    traps = ["-fsanitize=alignment,shift,bounds", "-fsanitize-undefined-trap-on-error"]
-    folders = [f"-I{HERE / 'emulation'}", f"-I{KERNELS}"]
-    source = str(HERE / "emulation" / "paged_kernels.cpp")
-    command = [*compiler, "-std=c++17", "-O1", "-shared", "-fPIC", *traps, *folders, source]
-    subprocess.run([*command, "-o", str(out)], check=True, timeout=600)
-    return ctypes.CDLL(str(out))
+def emulated(compile_kernels):
+    return compile_kernels("paged_kernels.cpp")
 
 
 class Case:

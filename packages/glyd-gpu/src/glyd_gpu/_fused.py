@@ -11,7 +11,6 @@ that read the same input, as `glyd_gpu._merge` does with packed ones.
 from __future__ import annotations
 
 import functools
-import sys
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
 from glyd_gpu._merge import GROUPS
+from glyd_gpu._replaced import Replaced, rotations
 
 
 class _Joined(nn.Module):
@@ -96,35 +96,23 @@ def fused(model: nn.Module) -> Iterator[None]:
     Everything is as it was at the end. Rotations are functions of transformers' file of the model, so another model
     of the same family must not run meanwhile.
     """
-    changed: list[tuple[Any, str, Any]] = []
-
-    def replace(holder: Any, name: str, value: Any) -> None:
-        changed.append((holder, name, holder.__dict__.get(name)))
-        setattr(holder, name, value)
-
+    replaced = Replaced()
     for module in model.modules():
         kind = type(module)
         if kind.__name__.endswith(("RMSNorm", "LayerNorm")) and "forward" in kind.__dict__:
-            replace(module, "forward", types.MethodType(_compiled(kind.forward), module))
+            replaced.set(module, "forward", types.MethodType(_compiled(kind.forward), module))
         elif (
             kind.__name__.endswith("MLP") and {"gate_proj", "up_proj", "down_proj", "act_fn"} <= module._modules.keys()
         ):
-            replace(module, "forward", types.MethodType(_mlp, module))
-    for name in {type(module).__module__ for module in model.modules()}:
-        file = sys.modules.get(name)
-        rotate = getattr(file, "apply_rotary_pos_emb", None)
-        if name.startswith("transformers.models.") and rotate is not None:
-            replace(file, "apply_rotary_pos_emb", _compiled(rotate))
+            replaced.set(module, "forward", types.MethodType(_mlp, module))
+    for file, rotate in rotations(model):
+        replaced.set(file, "apply_rotary_pos_emb", _compiled(rotate))
     try:
         # a compilation for each width, and one more for a single sequence
         with torch._dynamo.config.patch(recompile_limit=64):
             yield
     finally:
-        for holder, name, value in reversed(changed):
-            if value is None:
-                delattr(holder, name)
-            else:
-                setattr(holder, name, value)
+        replaced.undo()
 
 
 @functools.cache

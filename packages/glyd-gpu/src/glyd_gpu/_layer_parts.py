@@ -12,7 +12,6 @@ import ast
 import ctypes
 import functools
 import inspect
-import sys
 import textwrap
 import types
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from torch import nn
 from glyd_gpu._errors import ShapeError
 from glyd_gpu._library import call
 from glyd_gpu._ops import library
+from glyd_gpu._replaced import Replaced, rotations
 
 _TAGS = (torch.Tag.pt2_compliant_tag,)
 library.define("norm(Tensor x, Tensor weight, float eps) -> Tensor", tags=_TAGS)
@@ -202,37 +202,21 @@ def use_layer_parts(model: nn.Module) -> Callable[[], None]:
         Makes everything as it was. Rotations are functions of transformers' file of the model: other models of the
         same file use the operator meanwhile as well.
     """
-    changed: list[tuple[Any, str, Any]] = []
-
-    def replace(holder: Any, name: str, value: Any) -> None:
-        changed.append((holder, name, holder.__dict__.get(name)))
-        setattr(holder, name, value)
-
+    replaced = Replaced()
     for module in model.modules():
         kind = type(module)
         if "forward" in module.__dict__ or "forward" not in kind.__dict__:
             continue
         if kind.__name__.endswith("RMSNorm") and _is(kind.forward, _NORM):
             if _is_norm(module):
-                replace(module, "forward", types.MethodType(_norm_forward, module))
+                replaced.set(module, "forward", types.MethodType(_norm_forward, module))
         elif kind.__name__.endswith("MLP") and _is(kind.forward, _MLP) and _is_silu(module):
-            replace(module, "forward", types.MethodType(_mlp_forward, module))
-    for name in {type(module).__module__ for module in model.modules()}:
-        file = sys.modules.get(name)
-        rotate = getattr(file, "apply_rotary_pos_emb", None)
-        known = name.startswith("transformers.models.") and rotate is not None and not hasattr(rotate, "glyd_before")
-        if known and _is(rotate, _ROTATION) and _is(getattr(file, "rotate_half", None), _HALF):
-            replace(file, "apply_rotary_pos_emb", _rotation(rotate))
-
-    def undo() -> None:
-        for holder, name, value in reversed(changed):
-            if value is None:
-                delattr(holder, name)
-            else:
-                setattr(holder, name, value)
-        changed.clear()
-
-    return undo
+            replaced.set(module, "forward", types.MethodType(_mlp_forward, module))
+    for file, rotate in rotations(model):
+        known = not hasattr(rotate, "glyd_before") and _is(rotate, _ROTATION)
+        if known and _is(getattr(file, "rotate_half", None), _HALF):
+            replaced.set(file, "apply_rotary_pos_emb", _rotation(rotate))
+    return replaced.undo
 
 
 @functools.cache

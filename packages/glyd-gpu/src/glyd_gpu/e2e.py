@@ -25,7 +25,7 @@ import glyd_gpu
 from glyd_gpu import _e2e_kv, _e2e_quality, _fused
 from glyd_gpu._decoding import Decoder, use_grouped_attention
 from glyd_gpu._energy import Meter
-from glyd_gpu._errors import ParameterError
+from glyd_gpu._errors import ParameterError, UnsupportedDeviceError
 from glyd_gpu._merge import merge_modules, unmerge_modules
 from glyd_gpu._pack_live import pack_modules
 from glyd_gpu._random_weights import has_weights, random_model
@@ -359,8 +359,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit code."""
     options = parser().parse_args(arguments)
     try:
+        device = torch.device(options.device)
         if options.kv == "packed":
-            check_device(torch.device(options.device))
+            check_device(device)
+        if device.type == "cuda" and not torch.cuda.is_available():
+            raise UnsupportedDeviceError(
+                f"--device {options.device}: PyTorch {torch.__version__} sees no CUDA device; --device cpu runs on the CPU"
+            )
         if options.prompt < 1 or options.new < 2:
             raise ParameterError(f"--prompt {options.prompt} --new {options.new}: at least 1 and 2 tokens are needed")
         model, tokenizer = _load(options)

@@ -138,15 +138,25 @@ def test_fused_models_are_as_they_were_afterwards(checkpoint, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--kv", "packed", "--device", "cuda"], "packed caches run on the CPU"),
+        (["--device", "cuda"], "no CUDA device"),
+        (["--kv", "packed", "--device", "cuda"], "no CUDA device"),
+        (["--kv", "packed", "--device", "meta"], "packed caches run on the CPU"),
         (["--new", "1"], "at least"),
         (["--prompt", "0"], "at least"),
     ],
 )
-def test_what_is_not_there_says_so(checkpoint, capsys, arguments, words):
+def test_what_is_not_there_says_so(checkpoint, capsys, monkeypatch, arguments, words):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     code, _, err = run(capsys, checkpoint("qwen3-untied").plain, *QUICK, *arguments)
     assert code == 1
     assert words in err
+
+
+def test_packed_caches_that_are_turned_off(checkpoint, capsys, monkeypatch):
+    monkeypatch.setenv("GLYD_KV_CUDA", "0")
+    code, _, err = run(capsys, checkpoint("qwen3-untied").plain, *QUICK, "--kv", "packed", "--device", "cuda")
+    assert code == 1
+    assert "turned off" in err
 
 
 def test_packed_caches(checkpoint, capsys):
