@@ -150,14 +150,14 @@ def run_cases() -> Iterator[Case]:
         size = args.pop("size", len(content))
         return fine(size, written={"literals": plane}, commands=commands, **args)
 
-    pairs = {"literals": b"ab" * n, "commands": pair * n}
+    pairs: dict[str, Any] = {"literals": b"ab" * n, "commands": pair * n}
     yield good("fine-runs", lz(content, block(**pairs)), content)
     yield good("fine-runs-last", lz(content * 2, block(**pairs), block(**pairs, mode=5, rest=b"")), content * 2)
     yield good("fine-runs-changes", lz(content * 2, block(**pairs), block(**pairs, mode=6, rest=b"\1\1a")), content * 2)
     alone = block(mode=5, rest=b"", size=len(text))
     yield good("fine-runs-none", lz(content + text, block(**pairs), alone), content + text)
     by_command = [c in (1, 0x39) for c in range(256) if c & 3 and not c & 4]
-    more = {
+    more: dict[str, tuple[int, int, int, dict[str, Any]]] = {
         "one": (command(1, 0, 0), 1, 3, {}),
         "escape": (command(3, 0, 0), 19, 3, {"ll_escapes": b"\x10"}),
         "match-escape": (command(1, 15, 0), 1, 162, {"ml_escapes": b"\x90"}),
@@ -171,7 +171,7 @@ def run_cases() -> Iterator[Case]:
         whole = literals[:n_literals] + literals[n_literals - 1 : n_literals] * length + literals[n_literals:]
         data = block(literals, bytes([code]), rest=rest, size=len(whole), **args)
         yield good(f"fine-runs-{name}", lz(whole, data), whole)
-    for name, wrong in {
+    broken: dict[str, dict[str, Any]] = {
         "literals-few": {"literals": b"ab" * (n - 1)},
         "escapes-none": {"commands": pair * (n - 1) + bytes([command(3, 0, 0)])},
         "escapes-few": {"commands": bytes([command(3, 0, 0)]) * n, "ll_escapes": b"\0" * 100},
@@ -182,7 +182,8 @@ def run_cases() -> Iterator[Case]:
         "map-missing": {"rest": head},
         "tables-9": {"rest": b"\x89" + tables[1:]},
         "tables-none": {"rest": b"\x80" + tables[1:]},
-    }.items():  # fmt: skip
+    }  # fmt: skip
+    for name, wrong in broken.items():
         yield Case(f"fine-runs-{name}", lz(content, block(**(pairs | wrong))), "corrupt")
     flagged = fine_plane(pair * 300, 4, b"\x81\1" + pair + bytes(1 + 14))
     long = b"abbbb" * 300
