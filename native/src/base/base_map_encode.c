@@ -453,7 +453,9 @@ static int is_worth(const finder *f, candidate c) {
     const uint32_t before = f->tables->recent[hash16(at) >> (64 - RECENT_BITS)];
     if (before == 0) continue;
     const uint8_t *const old = f->in + before - 1;
-    if (old < at && at - old <= RECENT_FAR && count_equal(at, f->end, old, f->end) + i + 16 >= c.length) return 0;
+    if (old >= at || at - old > RECENT_FAR) continue;
+    const uint8_t *const enough = f->end - at > (ptrdiff_t)c.length ? at + c.length : f->end; /* runs are long */
+    if (count_equal(at, enough, old, f->end) + i + 16 >= c.length) return 0;
   }
   return 1;
 }

@@ -20,7 +20,7 @@ BASE_IN_MEMORY_NBYTES = 256 << 20
 """Bases up to this are decoded into memory; larger ones into a temporary file, which takes longer."""
 
 CACHE_NBYTES = 128 << 20
-N_CACHED = 2
+N_CACHED = 1
 """Most versions are based on the one before. Each more is memory that is touched for the first time."""
 
 KEPT_NBYTES = 256 << 20

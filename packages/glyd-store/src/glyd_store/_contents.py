@@ -12,7 +12,7 @@ import glyd
 from glyd_store._cache import BASE_IN_MEMORY_NBYTES, IN_MEMORY_NBYTES
 from glyd_store._entry import DECODES_MAX, Content, Place, entry_key, stream_key
 from glyd_store._errors import IndexDamagedError, IntegrityError, ObjectNotFoundError
-from glyd_store._frames import copy_content, verify
+from glyd_store._frames import WRITTEN_NBYTES, copy_content, verify
 from glyd_store._hashing import Hasher, file_pieces
 from glyd_store._journal import read_entry
 from glyd_store._ranges import ContentFile, Range
@@ -30,7 +30,6 @@ _ATTEMPTS = DECODES_MAX + 10
 
 _UNSIGNED = (1 << 64) - 1
 _BASE_PIECE_NBYTES = 16 << 20
-_WRITTEN_NBYTES = 4 << 20
 
 
 class Row(NamedTuple):
@@ -328,8 +327,8 @@ def read_content(
                 if is_base:  # the next one read may be based on it
                     core.bases.put(row.sha256, glyd.Base(out.toreadonly()))
                 if write is not None:
-                    for start in range(0, len(out), _WRITTEN_NBYTES):
-                        write(out[start : start + _WRITTEN_NBYTES])
+                    for start in range(0, len(out), WRITTEN_NBYTES):
+                        write(out[start : start + WRITTEN_NBYTES])
 
 
 def get_content(core: Core, row: Row, threads: int = 0) -> bytes:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from glyd_store._info import ObjectInfo
 
 
+_LARGE_NBYTES = 8 << 20
+
+
 class _FilePath(os.PathLike[str]):
     """A path of a file; ``pathlib`` takes 3 ms to load."""
 
@@ -45,7 +48,12 @@ def run(options: argparse.Namespace, prog: str) -> int:
     if options.verb == "completion":
         return _completion(options, prog)
     verb: Callable[[Store, argparse.Namespace], int] = globals()[f"_{options.verb}"]
-    with progress(options, _total(options)) as tell:
+    total = _total(options)
+    if options.verb == "put" and (total is None or total >= _LARGE_NBYTES):
+        from glyd_store.cli._heap import keep_freed  # noqa: PLC0415 - not worth it for little
+
+        keep_freed()
+    with progress(options, total) as tell:
         store = Store(
             options.store,
             level=getattr(options, "level", "max"),
