@@ -11,6 +11,9 @@
 #define REACH_AROUND_MIN 4
 #define REACH_AROUND_MAX 12
 #define REACH_GAP 14
+#define NOISE_MIN ((size_t)64 << 10) /* bytes of gaps of which it is asked whether they are noise */
+#define NOISE_STEP 512u              /* by NOISE_TAKEN bytes of each of so many */
+#define NOISE_TAKEN 64u
 #define WINDOWS 32u           /* parts of a segment that are looked at */
 #define WINDOW ((size_t)2048) /* bytes of each */
 
@@ -57,6 +60,21 @@ static uint64_t lay_parts(const glyd_lz_config *config, uint8_t *workspace, part
 
 uint64_t glyd_segment_base_encode_workspace(const glyd_lz_config *config) { return lay_parts(config, NULL, NULL); }
 
+/* Whether the gaps hold noise, as content that was compressed or encrypted is: no text around them is of use. Of what
+ * is uniform the squares of n counts sum up to n + n^2 / 256, of what has a sixteenth of text in it to 5% more. */
+static int is_noise(const uint8_t *in, const glyd_base_copy *copies, size_t n, size_t rest) {
+  if (rest < NOISE_MIN) return 0;
+  uint32_t counts[256] = {0};
+  uint64_t taken = 0, squares = 0;
+  for (size_t k = 0; k < n; k++) {
+    for (size_t at = 0; at + NOISE_TAKEN <= copies[k].gap; at += NOISE_STEP, taken += NOISE_TAKEN)
+      for (size_t i = 0; i < NOISE_TAKEN; i++) counts[in[at + i]]++;
+    in += (size_t)copies[k].gap + copies[k].length;
+  }
+  for (unsigned s = 0; s < 256; s++) squares += (uint64_t)counts[s] * counts[s];
+  return taken >= NOISE_MIN / NOISE_STEP * NOISE_TAKEN / 2 && squares <= taken + taken * taken / 256 / 20 * 21;
+}
+
 /* As much around each gap as is worth the time to look at it. */
 static uint8_t choose_around(size_t len, size_t rest, size_t gaps) {
   const size_t budget = len / 64 + 2 * rest;
@@ -94,7 +112,9 @@ glyd_status glyd_segment_base_encode(const glyd_lz_config *config, void *workspa
   }
   if (rest > most_rest) return GLYD_E_BUFFER;
   uint8_t head[12];
-  const glyd_base_reach reach = {choose_around(len, rest, gaps), REACH_GAP};
+  const int alone = is_noise(in, p.copies, n, rest);
+  const glyd_base_reach reach = alone ? (glyd_base_reach){0, 0} /* readers lay out less, too */
+                                      : (glyd_base_reach){choose_around(len, rest, gaps), REACH_GAP};
   uint8_t *h = glyd_put_varint(head, n);
   *h++ = reach.around;
   *h++ = reach.gap;
@@ -105,8 +125,8 @@ glyd_status glyd_segment_base_encode(const glyd_lz_config *config, void *workspa
   if (status != GLYD_OK) return status;
   at += part;
   if (rest > 0) {
-    size_t excerpts;
-    status = glyd_base_lay_excerpts(base, reach, p.copies, n, last_gap, len - rest, p.work, &excerpts);
+    size_t excerpts = 0; /* what matches nothing before it needs nothing there */
+    if (!alone) status = glyd_base_lay_excerpts(base, reach, p.copies, n, last_gap, len - rest, p.work, &excerpts);
     if (status != GLYD_OK) return status;
     uint8_t *to = p.work + excerpts;
     const uint8_t *from = in;

@@ -36,6 +36,22 @@ def test_small_pairs(level, base_size):
             assert info.base_id == glyd.Base(base).id
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_noise_between_copies(level):
+    """Noise of which nothing is in the base is not compared with it; text among it is."""
+    base = NOISE[:1_000_000]
+    noise = random.Random(6).randbytes(600_000)
+    new = b"".join(noise[i * 150_000 :][:150_000] + base[i * 250_000 :][:200_000] for i in range(4))
+    frame = glyd.compress(new, level, base=base)
+    assert glyd.decompress(frame, base=base) == new
+    assert len(frame) <= len(noise) + 1000
+    mixed = new.replace(noise[:150_000], noise[:75_000] + LINES[: len(LINES) // 2])
+    old = base + LINES[: len(LINES) // 2]
+    frame = glyd.compress(mixed, level, base=old)
+    assert glyd.decompress(frame, base=old) == mixed
+    assert len(frame) <= len(noise) - 75_000 + 1000
+
+
 def test_level_cold_takes_no_base():
     with pytest.raises(glyd.ParameterError, match="base"):
         glyd.compress(b"new", "cold", base=b"old")
