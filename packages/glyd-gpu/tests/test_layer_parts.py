@@ -85,7 +85,7 @@ def test_rotate(emulated, channels):
     q, k, cos, sin = rotate_case(channels)
     rows, heads, key_heads = q.shape[2], q.shape[1], k.shape[1]
     out = torch.full((rows * (heads + key_heads) * channels,), float("nan"), dtype=q.dtype)
-    strides = (q.stride(2), q.stride(1), k.stride(2), k.stride(1))
+    strides = (q.stride(2), q.stride(1), k.stride(2), k.stride(1), channels)
     emulated.emulated_rotate(
         at(out), at(q), at(k), at(cos), at(sin), numbers(rows, heads, key_heads, channels, *strides), 5
     )

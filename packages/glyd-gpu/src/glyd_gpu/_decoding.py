@@ -9,6 +9,7 @@ is one call. It runs for packed and plain models alike.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from contextlib import nullcontext
 from typing import Any
@@ -70,6 +71,27 @@ def use_grouped_attention(model: Any) -> None:
         model.set_attn_implementation(ATTENTION)
 
 
+@functools.cache
+def _placed_layer() -> type:
+    """Return the class of a static layer that writes where its decoder says, with no sums of its own in every layer."""
+    from transformers.cache_utils import StaticLayer  # noqa: PLC0415
+
+    class PlacedLayer(StaticLayer):
+        """Keys and values at ``places`` [tokens]; ``cumulative_length`` is the decoder's, one for all layers."""
+
+        places: torch.Tensor
+
+        def update(self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+            del args, kwargs
+            if not self.is_initialized:
+                self.lazy_initialization(key_states, value_states)
+            self.keys.index_copy_(2, self.places, key_states)
+            self.values.index_copy_(2, self.places, value_states)
+            return self.keys, self.values
+
+    return PlacedLayer
+
+
 class Decoder:
     """Continues a batch of prompts of one length, greedily.
 
@@ -104,6 +126,10 @@ class Decoder:
             raise ParameterError(
                 f"a step of {type(model).__name__} cannot be captured: its cache has layers of {names}"
             )
+        self.length = torch.zeros((), dtype=torch.int64, device=self.device)
+        for layer in self.cache.layers:
+            layer.__class__ = _placed_layer()
+            layer.cumulative_length = self.length
         # transformers renames the argument; what the model's forward names is what it takes
         self._cache_name = "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
         self.ids = torch.zeros(batch, 1, dtype=torch.int64, device=self.device)
@@ -124,8 +150,11 @@ class Decoder:
         self.position.fill_(n)
 
     def _forward(self, ids: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+        for layer in self.cache.layers:
+            layer.places = places.view(-1)
         cache = {self._cache_name: self.cache}
         out = self.model(input_ids=ids, position_ids=places, use_cache=True, logits_to_keep=1, **cache)
+        self.length.add_(ids.shape[1])
         logits: torch.Tensor = out.logits
         return logits
 
@@ -159,8 +188,7 @@ class Decoder:
 
     def rewind(self, n: int) -> None:
         """Go back to where `prefill` with prompts of n tokens left the cache; the last token stays where it is."""
-        for layer in self.cache.layers:
-            layer.cumulative_length.fill_(n)
+        self.length.fill_(n)
         self.position.fill_(n)
 
     def run(self, n: int) -> None:

@@ -26,10 +26,10 @@ from glyd_gpu._library import call
 from glyd_gpu._ops import library
 from glyd_gpu._replaced import Replaced, rotations
 
-_TAGS = (torch.Tag.pt2_compliant_tag,)
-library.define("norm(Tensor x, Tensor weight, float eps) -> Tensor", tags=_TAGS)
-library.define("rotate(Tensor q, Tensor k, Tensor cos, Tensor sin) -> (Tensor, Tensor)", tags=_TAGS)
-library.define("gate(Tensor gate, Tensor up) -> Tensor", tags=_TAGS)
+TAGS = (torch.Tag.pt2_compliant_tag,)
+library.define("norm(Tensor x, Tensor weight, float eps) -> Tensor", tags=TAGS)
+library.define("rotate(Tensor q, Tensor k, Tensor cos, Tensor sin) -> (Tensor, Tensor)", tags=TAGS)
+library.define("gate(Tensor gate, Tensor up) -> Tensor", tags=TAGS)
 
 _NORM = """
 input_dtype = hidden_states.dtype
@@ -59,14 +59,14 @@ return torch.cat((-x2, x1), dim=-1)
 # ---- the operators -------------------------------------------------------------------------------------------------
 
 
-def _check(name: str, *tensors: torch.Tensor) -> None:
+def check_bf16(name: str, *tensors: torch.Tensor) -> None:
     for x in tensors:
         if x.dtype != torch.bfloat16:
             raise ShapeError(f"{name} takes torch.bfloat16, not {x.dtype}")
 
 
-def _norm_cpu(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
-    _check("norm", x, weight)
+def norm_cpu(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
+    check_bf16("norm", x, weight)
     wide = x.float()
     return weight * (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps)).to(x.dtype)
 
@@ -76,20 +76,20 @@ def _half(x: torch.Tensor) -> torch.Tensor:
     return torch.cat((-second, first), dim=-1)
 
 
-def _rotate_cpu(
+def rotate_cpu(
     q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    _check("rotate", q, k, cos, sin)
+    check_bf16("rotate", q, k, cos, sin)
     cos, sin = cos.unsqueeze(1), sin.unsqueeze(1)
     return q * cos + _half(q) * sin, k * cos + _half(k) * sin
 
 
 def _gate_cpu(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
-    _check("gate", gate, up)
+    check_bf16("gate", gate, up)
     return F.silu(gate) * up
 
 
-def _readable(x: torch.Tensor) -> bool:
+def readable(x: torch.Tensor) -> bool:
     """Say whether rows can be read 16 bytes at a time."""
     return x.stride(-1) == 1 and x.data_ptr() % 16 == 0 and not any(s % 8 for s in x.stride()[:-1])
 
@@ -97,7 +97,7 @@ def _readable(x: torch.Tensor) -> bool:
 def _rows(x: torch.Tensor) -> tuple[torch.Tensor, int, int, int, int]:
     """Return a tensor to read, its rows, inner rows, and their strides."""
     cols = x.shape[-1]
-    if x.shape[0] == 1 and x.dim() in (3, 4) and _readable(x):
+    if x.shape[0] == 1 and x.dim() in (3, 4) and readable(x):
         if x.dim() == 3:
             return x, x.shape[1], 1, x.stride(1), 0
         return x, x.shape[1], x.shape[2], x.stride(1), x.stride(2)
@@ -106,12 +106,12 @@ def _rows(x: torch.Tensor) -> tuple[torch.Tensor, int, int, int, int]:
     return x, x.numel() // cols, 1, cols, 0
 
 
-def _stream(x: torch.Tensor) -> int:
-    return int(torch.cuda.current_stream(x.device).cuda_stream)
+def stream_of(x: torch.Tensor) -> int:
+    return int(torch.cuda.currentstream_of(x.device).cuda_stream)
 
 
 def _norm_cuda(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
-    _check("norm", x, weight)
+    check_bf16("norm", x, weight)
     cols = x.shape[-1]
     if weight.shape != (cols,) or cols % 8 or not cols:
         raise ShapeError(f"norm takes a weight of {cols} values, a multiple of 8, not {tuple(weight.shape)}")
@@ -120,26 +120,27 @@ def _norm_cuda(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tenso
     shape = (ctypes.c_int64 * 5)(rows, inner, cols, outer, within)
     with torch.cuda.device(x.device):
         weight = weight if weight.data_ptr() % 16 == 0 and weight.is_contiguous() else weight.clone()
-        call("glyd_gpu_norm", out.data_ptr(), source.data_ptr(), weight.data_ptr(), shape, eps, _stream(x))
+        call("glyd_gpu_norm", out.data_ptr(), source.data_ptr(), weight.data_ptr(), shape, eps, stream_of(x))
     return out
 
 
 def _rotate_cuda(
     q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    _check("rotate", q, k, cos, sin)
+    check_bf16("rotate", q, k, cos, sin)
     _, heads, rows, channels = q.shape
-    if q.shape[0] != 1 or k.shape[2:] != (rows, channels) or cos.shape != (1, rows, channels) or sin.shape != cos.shape:
+    angles = {(1, rows, channels), (1, 1, channels)}  # the second: all rows are turned alike
+    if q.shape[0] != 1 or k.shape[2:] != (rows, channels) or cos.shape not in angles or sin.shape != cos.shape:
         raise ShapeError(
-            f"rotate takes q and k [1, heads, rows, channels] and cos and sin [1, rows, channels], not {tuple(q.shape)}, "
-            f"{tuple(k.shape)}, {tuple(cos.shape)}, {tuple(sin.shape)}"
+            f"rotate takes q and k [1, heads, rows, channels] and cos and sin [1, rows or 1, channels], not "
+            f"{tuple(q.shape)}, {tuple(k.shape)}, {tuple(cos.shape)}, {tuple(sin.shape)}"
         )
-    q, k = (x if _readable(x) else x.contiguous() for x in (q, k))
-    cos, sin = cos.contiguous(), sin.contiguous()
+    q, k = (x if readable(x) else x.contiguous() for x in (q, k))
+    cos, sin = (x.contiguous() if x.data_ptr() % 16 == 0 else x.clone() for x in (cos, sin))
     key_heads = k.shape[1]
     out = torch.empty(rows * (heads + key_heads) * channels, dtype=q.dtype, device=q.device)
-    strides = (q.stride(2), q.stride(1), k.stride(2), k.stride(1))
-    shape = (ctypes.c_int64 * 8)(rows, heads, key_heads, channels, *strides)
+    strides = (q.stride(2), q.stride(1), k.stride(2), k.stride(1), channels if cos.shape[1] > 1 else 0)
+    shape = (ctypes.c_int64 * 9)(rows, heads, key_heads, channels, *strides)
     with torch.cuda.device(q.device):
         call(
             "glyd_gpu_rotate",
@@ -149,7 +150,7 @@ def _rotate_cuda(
             cos.data_ptr(),
             sin.data_ptr(),
             shape,
-            _stream(q),
+            stream_of(q),
         )
     of_q = out[: rows * heads * channels].view(1, rows, heads, channels)
     of_k = out[rows * heads * channels :].view(1, rows, key_heads, channels)
@@ -157,7 +158,7 @@ def _rotate_cuda(
 
 
 def _gate_cuda(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
-    _check("gate", gate, up)
+    check_bf16("gate", gate, up)
     if gate.shape != up.shape or gate.shape[-1] % 8:
         raise ShapeError(f"gate takes two of one shape with rows of a multiple of 8, not {gate.shape} and {up.shape}")
     (g, rows, inner, g_row, _), (u, _, _, u_row, _) = _rows(gate), _rows(up)
@@ -166,7 +167,7 @@ def _gate_cuda(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
     out = torch.empty(gate.shape, dtype=gate.dtype, device=gate.device)
     shape = (ctypes.c_int64 * 4)(rows, gate.shape[-1], g_row, u_row)
     with torch.cuda.device(gate.device):
-        call("glyd_gpu_gate", out.data_ptr(), g.data_ptr(), u.data_ptr(), shape, _stream(gate))
+        call("glyd_gpu_gate", out.data_ptr(), g.data_ptr(), u.data_ptr(), shape, stream_of(gate))
     return out
 
 
@@ -182,8 +183,8 @@ torch.library.register_fake("glyd::norm", _fake_norm, lib=library)
 torch.library.register_fake("glyd::rotate", _fake_rotate, lib=library)
 torch.library.register_fake("glyd::gate", _fake_norm, lib=library)
 for _name, _cpu, _cuda in (
-    ("norm", _norm_cpu, _norm_cuda),
-    ("rotate", _rotate_cpu, _rotate_cuda),
+    ("norm", norm_cpu, _norm_cuda),
+    ("rotate", rotate_cpu, _rotate_cuda),
     ("gate", _gate_cpu, _gate_cuda),
 ):
     library.impl(_name, _cpu, "CPU")
@@ -208,7 +209,7 @@ def use_layer_parts(model: nn.Module) -> Callable[[], None]:
         if "forward" in module.__dict__ or "forward" not in kind.__dict__:
             continue
         if kind.__name__.endswith("RMSNorm") and _is(kind.forward, _NORM):
-            if _is_norm(module):
+            if is_norm(module):
                 replaced.set(module, "forward", types.MethodType(_norm_forward, module))
         elif kind.__name__.endswith("MLP") and _is(kind.forward, _MLP) and _is_silu(module):
             replaced.set(module, "forward", types.MethodType(_mlp_forward, module))
@@ -220,7 +221,7 @@ def use_layer_parts(model: nn.Module) -> Callable[[], None]:
 
 
 @functools.cache
-def _body(function: Any) -> str | None:
+def body(function: Any) -> str | None:
     """Return the statements of a function without its docstring; None where they are not to be had."""
     try:
         (head,) = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(function)))).body
@@ -233,12 +234,18 @@ def _body(function: Any) -> str | None:
 
 
 @functools.cache
+def statements(text: str) -> str:
+    """Return statements as `body` writes them."""
+    return "\n".join(map(ast.unparse, ast.parse(text).body))
+
+
+@functools.cache
 def _is(function: Any, text: str) -> bool:
     """Say whether a function's statements are these."""
-    return _body(function) == "\n".join(map(ast.unparse, ast.parse(text).body))
+    return body(function) == statements(text)
 
 
-def _is_norm(module: Any) -> bool:
+def is_norm(module: Any) -> bool:
     weight = getattr(module, "weight", None)
     return (
         isinstance(weight, torch.Tensor)
@@ -275,10 +282,15 @@ def _rotation(before: Any) -> Any:
 
     @functools.wraps(before)
     def rotate(q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, unsqueeze_dim: int = 1) -> Any:
-        of_one = unsqueeze_dim == 1 and q.dim() == 4 and q.shape[0] == k.shape[0] == 1 and not q.shape[3] % 16
-        in_bf16 = q.dtype == cos.dtype == sin.dtype == torch.bfloat16
-        if of_one and in_bf16 and cos.shape == sin.shape == (1, q.shape[2], q.shape[3]):
+        fits = unsqueeze_dim == 1 and q.dim() == 4 and not q.shape[3] % 16 and cos.shape == sin.shape
+        if not fits or not q.dtype == cos.dtype == sin.dtype == torch.bfloat16:
+            return before(q, k, cos, sin, unsqueeze_dim=unsqueeze_dim)
+        batch, _, n, channels = q.shape
+        if batch == 1 and cos.shape == (1, n, channels):
             return torch.ops.glyd.rotate(q, k, cos, sin)
+        if n == 1 and cos.shape in {(1, 1, channels), (batch, 1, channels)}:  # a token of each of several sequences
+            turned = torch.ops.glyd.rotate(q.transpose(0, 2), k.transpose(0, 2), cos.transpose(0, 1), sin.transpose(0, 1))
+            return turned[0].transpose(0, 2), turned[1].transpose(0, 2)
         return before(q, k, cos, sin, unsqueeze_dim=unsqueeze_dim)
 
     rotate.glyd_before = before  # type: ignore[attr-defined]

@@ -19,6 +19,7 @@ VARIABLE = "GLYD_GPU_LIBRARY"
 
 Meta = ctypes.POINTER(c_int64)
 Config = ctypes.POINTER(c_int32)
+Pointers = ctypes.POINTER(c_void_p)
 
 # name → (result, arguments), as kernels/glyd_gpu.h declares them; a test compares the two
 FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
@@ -102,6 +103,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
         ],
     ),
     "glyd_gpu_norm": (c_int, [c_void_p, c_void_p, c_void_p, Meta, c_float, c_void_p]),
+    "glyd_gpu_add_norm": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, Meta, c_float, c_void_p]),
+    "glyd_gpu_place": (c_int, [c_void_p, c_void_p, c_void_p, Pointers, Meta, c_float, c_void_p]),
     "glyd_gpu_rotate": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, Meta, c_void_p]),
     "glyd_gpu_gate": (c_int, [c_void_p, c_void_p, c_void_p, Meta, c_void_p]),
     "glyd_gpu_capture_id": (c_uint64, [c_void_p]),

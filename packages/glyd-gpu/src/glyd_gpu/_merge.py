@@ -60,7 +60,7 @@ class MergedLinear(PackedLinear):
     def forward(self, input: torch.Tensor) -> torch.Tensor:  # noqa: A002 - as torch names it
         """Return input · Wᵀ + bias, from the product of the whole group."""
         group = self.glyd_group
-        kept, mine, version = group.kept, 1 << self.glyd_place, _version(input)
+        kept, mine, version = group.kept, 1 << self.glyd_place, version_of(input)
         # a layer that comes back wants a new product: whoever calls may have written to the same tensor
         if kept is not None and kept[0] is input and not kept[2] & mine and kept[3] == version:
             y, used = kept[1], kept[2] | mine
@@ -124,7 +124,7 @@ class MergedLinear(PackedLinear):
         del self.__dict__["glyd_group"], self.__dict__["glyd_place"]
 
 
-def _version(x: torch.Tensor) -> int:
+def version_of(x: torch.Tensor) -> int:
     """Return what changes when a tensor is written to, where torch counts that."""
     if torch.compiler.is_compiling() or x.is_inference():
         return 0

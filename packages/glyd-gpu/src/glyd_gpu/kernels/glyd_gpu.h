@@ -130,9 +130,18 @@ GLYD_GPU_API int glyd_gpu_paged_attention(void *out, const void *q, void *k_cach
  * norm: out [rows, inner, cols] of x, divided by the root of the mean of its squares plus eps, times weight [cols]; shape:
  * rows, inner, cols, strides of rows and inner rows. rotate: out [rows, heads, channels], then [rows, key heads,
  * channels], of q and k by cos and sin [rows, channels]; shape: rows, heads, key heads, channels (a multiple of 16),
- * strides of rows and heads of q and k. gate: out [rows, cols] = silu(gate) · up; shape: rows, cols, strides of rows. */
+ * strides of rows and heads of q and k, of rows of cos and sin (0: all rows have the same). gate: out [rows, cols] = silu(gate) · up; shape: rows, cols, strides of rows. */
 GLYD_GPU_API int glyd_gpu_norm(void *out, const void *x, const void *weight, const int64_t *shape, float eps,
                                void *stream);
+/* The same of x + add, both [rows, cols] one behind the other, rounded to bf16, which goes to sum; shape: rows, cols. */
+GLYD_GPU_API int glyd_gpu_add_norm(void *out, void *sum, const void *x, const void *add, const void *weight,
+                                   const int64_t *shape, float eps, void *stream);
+/* A token of each of `rows` sequences: q to out [rows, heads, channels], k and v to place position[0] of keys and values
+ * [rows, key heads, length, channels] (outside of them: nowhere); q and k after a norm (weights NULL: none) and a rotation.
+ * from: q, k, v, weights of q's and k's norm, cos, sin, position (i64, on the device); shape: rows, heads, key heads,
+ * channels (16, 32 … 512), length, strides of rows of q, k, v, and of cos and sin. */
+GLYD_GPU_API int glyd_gpu_place(void *out, void *keys, void *values, const void *const *from, const int64_t *shape,
+                                float eps, void *stream);
 GLYD_GPU_API int glyd_gpu_rotate(void *out, const void *q, const void *k, const void *cos, const void *sin,
                                  const int64_t *shape, void *stream);
 GLYD_GPU_API int glyd_gpu_gate(void *out, const void *gate, const void *up, const int64_t *shape, void *stream);
