@@ -33,7 +33,9 @@ def place_case(channels, norms, alike, rows=3, heads=4, key_heads=2, length=5):
         for part in whole.split([heads * channels, key_heads * channels, key_heads * channels], dim=1)
     )
     weights = (normal(channels, seed=5), normal(channels, seed=6)) if norms else (None, None)
-    angles = torch.outer(torch.arange(1 if alike else rows) * 977.0 + 3, 10_000.0 ** -torch.linspace(0, 1, channels // 2))
+    angles = torch.outer(
+        torch.arange(1 if alike else rows) * 977.0 + 3, 10_000.0 ** -torch.linspace(0, 1, channels // 2)
+    )
     cos, sin = (torch.cat((f, f), -1).to(torch.bfloat16) for f in (angles.cos(), angles.sin()))
     keys, values = (normal(rows, key_heads, length, channels, seed=s) for s in (7, 8))
     return [q, k, v, *weights, EPS, cos, sin, keys, values]
@@ -43,7 +45,9 @@ def place_case(channels, norms, alike, rows=3, heads=4, key_heads=2, length=5):
 def test_add_norm(emulated, rows, cols):
     x, add, weight = add_norm_case(rows, cols)
     total, out = (torch.full((rows, cols), float("nan"), dtype=torch.bfloat16) for _ in range(2))
-    emulated.emulated_add_norm(at(out), at(total), at(x), at(add), at(weight), numbers(rows, cols), ctypes.c_float(EPS), 3)
+    emulated.emulated_add_norm(
+        at(out), at(total), at(x), at(add), at(weight), numbers(rows, cols), ctypes.c_float(EPS), 3
+    )
     expected_total, expected = torch.ops.glyd.add_norm(x, add, weight, EPS)
     assert torch.equal(bits(total), bits(expected_total))
     assert steps_apart(out, expected) <= 2  # the sum is another, in its last digits; two roundings follow

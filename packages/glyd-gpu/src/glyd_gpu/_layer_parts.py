@@ -289,7 +289,9 @@ def _rotation(before: Any) -> Any:
         if batch == 1 and cos.shape == (1, n, channels):
             return torch.ops.glyd.rotate(q, k, cos, sin)
         if n == 1 and cos.shape in {(1, 1, channels), (batch, 1, channels)}:  # a token of each of several sequences
-            turned = torch.ops.glyd.rotate(q.transpose(0, 2), k.transpose(0, 2), cos.transpose(0, 1), sin.transpose(0, 1))
+            turned = torch.ops.glyd.rotate(
+                q.transpose(0, 2), k.transpose(0, 2), cos.transpose(0, 1), sin.transpose(0, 1)
+            )
             return turned[0].transpose(0, 2), turned[1].transpose(0, 2)
         return before(q, k, cos, sin, unsqueeze_dim=unsqueeze_dim)
 

@@ -148,7 +148,9 @@ def _place_cpu(
     _check_place(q, k, v, cos, sin, keys, values, position)
     q = q if q_weight is None else norm_cpu(q, q_weight, eps)
     k = k if k_weight is None else norm_cpu(k, k_weight, eps)
-    turned = rotate_cpu(q.transpose(0, 1).unsqueeze(0), k.transpose(0, 1).unsqueeze(0), cos.unsqueeze(0), sin.unsqueeze(0))
+    turned = rotate_cpu(
+        q.transpose(0, 1).unsqueeze(0), k.transpose(0, 1).unsqueeze(0), cos.unsqueeze(0), sin.unsqueeze(0)
+    )
     q, k = (x[0].transpose(0, 1) for x in turned)
     at = int(position)
     if 0 <= at < keys.shape[2]:
@@ -326,7 +328,7 @@ def _attention_forward(
 def _placed(self: Any, cache: Any, x: torch.Tensor, angles: Any) -> Any:
     """Return the layer of a cache that says where its tokens go, for a step of one token a sequence; else None."""
     layers = getattr(cache, "layers", None)
-    layer = layers[self.layer_idx] if layers is not None and self.layer_idx < len(layers) else None
+    layer: Any = layers[self.layer_idx] if layers is not None and self.layer_idx < len(layers) else None
     if getattr(layer, "places", None) is None or not layer.is_initialized or self.training:
         return None
     if x.dim() != 3 or x.shape[1] != 1 or torch.is_grad_enabled() or torch.compiler.is_compiling():
