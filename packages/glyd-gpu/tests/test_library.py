@@ -20,6 +20,7 @@ TYPES = {
     "const int64_t *": _library.Meta,
     "const int32_t *": _library.Config,
     "const void *": ctypes.c_void_p,
+    "const void *const *": _library.Pointers,
     "void *": ctypes.c_void_p,
 }
 

@@ -19,6 +19,7 @@ from glyd_gpu import _kv_cuda as _kv_cuda
 from glyd_gpu import _kv_ops as _kv_ops
 from glyd_gpu import _layer_parts as _layer_parts
 from glyd_gpu import _paged_attention as _paged_attention
+from glyd_gpu import _step_parts as _step_parts
 from glyd_gpu._errors import (
     CudaError,
     GpuError,
@@ -33,6 +34,7 @@ from glyd_gpu._loading import Report, dequantize, from_pretrained, report, save_
 from glyd_gpu._meta import LAYOUTS, PackedMeta
 from glyd_gpu._ops import EXACT, FAST, INVARIANT, MODES
 from glyd_gpu._packs import concat_rows, slice_cols, slice_rows
+from glyd_gpu._step_parts import use_step_parts
 from glyd_gpu._verify import verify_packs
 from glyd_gpu._version import __version__
 from glyd_gpu.modules import set_exact
@@ -70,6 +72,7 @@ __all__ = [
     "slice_rows",
     "use_layer_parts",
     "use_packed_blocks",
+    "use_step_parts",
     "verify_packs",
 ]
 

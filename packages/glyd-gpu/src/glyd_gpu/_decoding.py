@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-from contextlib import nullcontext
 from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 
 from glyd_gpu._errors import ParameterError
-from glyd_gpu._fused import fused
 
 ATTENTION = "glyd_grouped"
 _ROUND = 64  # lengths of caches: kernels of attention want multiples of 8
@@ -103,8 +101,6 @@ class Decoder:
         Prompts at a time.
     n_tokens
         Of prompt and continuation together, at most.
-    fuse
-        Run steps (not prompts) with norms, activations and rotations compiled.
 
     Raises
     ------
@@ -112,13 +108,12 @@ class Decoder:
         The cache that the model wants cannot be captured (layers with sliding windows keep count on the host).
     """
 
-    def __init__(self, model: Any, batch: int, n_tokens: int, *, fuse: bool = False) -> None:
+    def __init__(self, model: Any, batch: int, n_tokens: int) -> None:
         from transformers import StaticCache  # noqa: PLC0415
         from transformers.cache_utils import StaticLayer  # noqa: PLC0415
 
         self.model = model
         self.device = model.device
-        self.fuse = fuse
         self.cache = StaticCache(config=model.config, max_cache_len=-(-n_tokens // _ROUND) * _ROUND)
         kinds = {type(layer) for layer in self.cache.layers}
         if kinds != {StaticLayer}:
@@ -164,8 +159,7 @@ class Decoder:
     @torch.no_grad()
     def step(self) -> None:
         """Run one step as it is."""
-        with fused(self.model) if self.fuse else nullcontext():
-            self.logits = self._forward(self.ids, self.position)
+        self.logits = self._forward(self.ids, self.position)
         self._choose(self.logits)
         self.position.add_(1)
         self.tokens.scatter_(1, self.position.expand(self.tokens.shape[0], 1), self.ids)

@@ -107,7 +107,7 @@ def _rows(x: torch.Tensor) -> tuple[torch.Tensor, int, int, int, int]:
 
 
 def stream_of(x: torch.Tensor) -> int:
-    return int(torch.cuda.currentstream_of(x.device).cuda_stream)
+    return int(torch.cuda.current_stream(x.device).cuda_stream)
 
 
 def _norm_cuda(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:

@@ -22,13 +22,15 @@ from typing import Any
 import torch
 
 import glyd_gpu
-from glyd_gpu import _e2e_kv, _e2e_quality, _fused
+from glyd_gpu import _e2e_kv, _e2e_quality
 from glyd_gpu._decoding import Decoder, use_grouped_attention
 from glyd_gpu._energy import Meter
 from glyd_gpu._errors import ParameterError, UnsupportedDeviceError
 from glyd_gpu._merge import merge_modules, unmerge_modules
+from glyd_gpu._merge_plain import merge_plain, split_plain
 from glyd_gpu._pack_live import pack_modules
 from glyd_gpu._random_weights import has_weights, random_model
+from glyd_gpu._step_parts import use_step_parts
 from glyd_gpu.kv_cache import check_device
 from glyd_gpu.modules import set_exact
 
@@ -115,7 +117,7 @@ class Runner:
     def _batch(self, batch: int) -> Batch:
         options, found = self.options, Batch()
         prompt = self._prompt(batch, options.prompt)
-        decoder = Decoder(self.model, batch, options.prompt + options.new + 3, fuse=options.fused)
+        decoder = Decoder(self.model, batch, options.prompt + options.new + 3)
         decoder.prefill(prompt)
         decoder.capture()
         self._sync()
@@ -171,7 +173,7 @@ class Runner:
         from torch.profiler import ProfilerActivity, profile  # noqa: PLC0415
 
         batch, n = self.options.batch[0], self.options.profile
-        decoder = Decoder(self.model, batch, self.options.prompt + n + 8, fuse=self.options.fused)
+        decoder = Decoder(self.model, batch, self.options.prompt + n + 8)
         prompt = self._prompt(batch, self.options.prompt)
         decoder.prefill(prompt)
         decoder.capture()
@@ -228,15 +230,17 @@ def run(model: Any, tokenizer: Any, options: argparse.Namespace) -> list[Result]
     results = []
 
     def measured(result: Result) -> None:
+        undo = use_step_parts(model) if options.fused else lambda: None
         runner.measure(result)
+        undo()
         results.append(result)
         if not options.json:
             print(text(result, results[0]), flush=True)
 
     nbytes = sum(p.numel() * p.element_size() for p in model.parameters())
-    n_groups = _fused.merge_plain(model) if options.merge else 0
+    n_groups = merge_plain(model) if options.merge else 0
     measured(Result("bf16", f"{n_groups} groups of layers merged" if n_groups else "as it is", nbytes))
-    _fused.split_plain(model)
+    split_plain(model)
     if options.baseline:
         return results
     for number, asked in enumerate(options.layout):
@@ -333,7 +337,7 @@ def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m glyd_gpu.e2e", description=str(__doc__).split("\n\n", maxsplit=1)[0])
     parser.add_argument("model", metavar="MODEL", help="directory (a configuration is enough) or name of the hub")
     parser.add_argument("--layout", "--format", type=_layouts, default=["auto"], help="auto, tiered, mma12; or several")
-    parser.add_argument("--fused", action="store_true", help="compile norms, activations and rotations, of bf16 too")
+    parser.add_argument("--fused", action="store_true", help="few kernels around the products, of bf16 too")
     parser.add_argument("--merge", action="store_true", help="q, k, v and gate, up as one product each, of bf16 too")
     parser.add_argument("--exact", action="store_true", help="decode each layer and multiply as torch does")
     parser.add_argument("--baseline", action="store_true", help="measure the bf16 model only")

@@ -11,8 +11,9 @@ import transformers
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
 import glyd_gpu
-from glyd_gpu import _fused, e2e
+from glyd_gpu import e2e
 from glyd_gpu._decoding import ATTENTION, Decoder, use_grouped_attention
+from glyd_gpu._merge_plain import merge_plain, split_plain
 from glyd_gpu._pack_live import pack_modules
 from glyd_gpu._random_weights import random_model
 from glyd_gpu.modules import PackedModule
@@ -28,7 +29,9 @@ def run(capsys, *arguments):
 
 def test_both_forms_of_a_checkpoint(checkpoint, capsys):
     made = checkpoint("qwen3-untied-1003")
-    code, out, _ = run(capsys, made.plain, "--layout", "mma12,tiered", "--merge", "--profile", "2", "--json", *QUICK)
+    code, out, _ = run(
+        capsys, made.plain, "--layout", "mma12,tiered", "--merge", "--fused", "--profile", "2", "--json", *QUICK
+    )
     assert code == 0
     found = json.loads(out)
     plain, *packed = found["results"]
@@ -105,33 +108,13 @@ def test_plain_layers_are_joined_and_split_again(checkpoint):
     made = checkpoint("qwen2")  # with biases of q, k and v
     model = AutoModelForCausalLM.from_pretrained(made.plain)
     before = model.state_dict()
-    assert _fused.merge_plain(model) == 4
+    assert merge_plain(model) == 4
     got = made.compute(model)
     assert torch.allclose(got.float(), made.logits.float(), atol=0.05)
-    _fused.split_plain(model)
+    split_plain(model)
     after = model.state_dict()
     assert after.keys() == before.keys()
     assert all(torch.equal(after[name], value) for name, value in before.items())
-    assert torch.equal(made.compute(model), made.logits)
-
-
-def test_fused_models_are_as_they_were_afterwards(checkpoint, monkeypatch):
-    made = checkpoint("qwen3-untied")
-    model = AutoModelForCausalLM.from_pretrained(made.plain)
-    compiled = []
-    monkeypatch.setattr(_fused.torch, "compile", lambda f, **_: compiled.append(f) or f)
-    _fused._compiled.cache_clear()
-    _fused._gate.cache_clear()
-    with _fused.fused(model):
-        assert torch.equal(made.compute(model), made.logits)
-        assert "forward" in vars(model.model.norm)
-    _fused._compiled.cache_clear()
-    _fused._gate.cache_clear()
-    assert {f.__name__ for f in compiled} == {"forward", "gated", "apply_rotary_pos_emb"}
-    assert "forward" not in vars(model.model.norm)
-    assert "forward" not in vars(model.model.layers[0].mlp)
-    file = transformers.models.qwen3.modeling_qwen3
-    assert file.apply_rotary_pos_emb.__module__ == file.__name__
     assert torch.equal(made.compute(model), made.logits)
 
 

@@ -1,27 +1,17 @@
 # SPDX-FileCopyrightText: 2026 The glyd authors
 # SPDX-License-Identifier: BUSL-1.1
-"""Fewer and larger kernels around the products, for plain and packed models alike.
+"""Plain layers that read the same input as one product, as `glyd_gpu._merge` joins packed ones.
 
-transformers' layers are written as many small operations, each a kernel of one
-or two microseconds: together more time than the products save. `fused` compiles
-norms, activations and rotations, a kernel each; `merge_plain` joins plain layers
-that read the same input, as `glyd_gpu._merge` does with packed ones.
+A model is measured so in both forms.
 """
 
 from __future__ import annotations
-
-import functools
-import types
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
 from glyd_gpu._merge import GROUPS
-from glyd_gpu._replaced import Replaced, rotations
 
 
 class _Joined(nn.Module):
@@ -87,53 +77,3 @@ def split_plain(model: nn.Module) -> None:
                 if joined.bias is not None:
                     layer.bias = nn.Parameter(joined.bias[rows], requires_grad=False)
                 parent._modules[name] = layer
-
-
-@contextmanager
-def fused(model: nn.Module) -> Iterator[None]:
-    """Run a model with its norms, activations and rotations compiled, each to a kernel.
-
-    Everything is as it was at the end. Rotations are functions of transformers' file of the model, so another model
-    of the same family must not run meanwhile.
-    """
-    replaced = Replaced()
-    for module in model.modules():
-        kind = type(module)
-        if kind.__name__.endswith(("RMSNorm", "LayerNorm")) and "forward" in kind.__dict__:
-            replaced.set(module, "forward", types.MethodType(_compiled(kind.forward), module))
-        elif (
-            kind.__name__.endswith("MLP") and {"gate_proj", "up_proj", "down_proj", "act_fn"} <= module._modules.keys()
-        ):
-            replaced.set(module, "forward", types.MethodType(_mlp, module))
-    for file, rotate in rotations(model):
-        replaced.set(file, "apply_rotary_pos_emb", _compiled(rotate))
-    try:
-        # a compilation for each width, and one more for a single sequence
-        with torch._dynamo.config.patch(recompile_limit=64):
-            yield
-    finally:
-        replaced.undo()
-
-
-@functools.cache
-def _compiled(function: Any) -> Any:
-    return torch.compile(function, dynamic=True)
-
-
-@functools.cache
-def _gate(kind: type[nn.Module]) -> Any:
-    """Return the compiled function between the products of a feed-forward layer, by the class of its activation."""
-    act = kind()
-
-    def gated(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
-        product: torch.Tensor = act(gate) * up
-        return product
-
-    return _compiled(gated)
-
-
-def _mlp(self: Any, x: torch.Tensor) -> torch.Tensor:
-    """Do what the feed-forward layers of Llama and its descendants do."""
-    kind: Any = type(self.act_fn)
-    y: torch.Tensor = self.down_proj(_gate(kind)(self.gate_proj(x), self.up_proj(x)))
-    return y
