@@ -13,7 +13,7 @@ from typing import Any
 
 from glyd_gpu._errors import CudaError, KernelsUnavailableError
 
-ABI_VERSION = 4
+ABI_VERSION = 5
 PATH = Path(__file__).resolve().parent / "kernels" / "libglyd_gpu.so"
 VARIABLE = "GLYD_GPU_LIBRARY"
 

@@ -16,7 +16,7 @@
 
 #include <stdint.h>
 
-#define GLYD_GPU_ABI_VERSION 4
+#define GLYD_GPU_ABI_VERSION 5
 
 #define GLYD_GPU_API extern "C" __attribute__((visibility("default")))
 
