@@ -10,6 +10,7 @@ File length: one made engine and one set of log texts serve all of it.
 import asyncio
 import itertools
 import json
+import re
 import shutil
 import socket
 import subprocess
@@ -319,7 +320,8 @@ def test_queue_is_bounded_and_leaving_frees_a_place(engine, fake, wait_for):
 
 
 def test_metrics_of_vllm_stand_beside_our_own(engine, process, tokenizer, monkeypatch):
-    monkeypatch.setattr(vllm_engine, "_METRICS_S", 300.0)  # however busy the machine is
+    for name in ("_METRICS_S", "_METRICS_WAIT_S"):
+        monkeypatch.setattr(vllm_engine, name, 300.0)  # however busy the machine is
     app = make_app(Models.of(engine, tokenizer))
 
     async def ask():
@@ -332,9 +334,49 @@ def test_metrics_of_vllm_stand_beside_our_own(engine, process, tokenizer, monkey
     assert "# TYPE vllm:num_requests_running gauge" in found
     assert "glyd_requests_running" in found
     assert "python_info" not in found
+    assert re.search(r"^glyd_vllm_metrics_age_seconds \d+\.\d+$", found, re.MULTILINE)
     process.stop()
     engine._client = None  # of the event loop before
     assert "vllm:" not in asyncio.run(ask())
+
+
+def test_a_vllm_that_is_slow_to_say_its_metrics_holds_nobody_up(engine, monkeypatch):
+    """The values known last stand there with their age, and one question at a time is on its way."""
+
+    class Slow:
+        """Answers when it is let; refuses where there is nothing to say."""
+
+        def __init__(self):
+            self.n_asked, self.value, self.let = 0, 0, asyncio.Event()
+
+        async def get(self, path, **_):
+            self.n_asked += 1
+            await self.let.wait()
+            request = httpx.Request("GET", "http://127.0.0.1" + path)
+            if self.value is None:
+                return httpx.Response(500, request=request)
+            return httpx.Response(200, text=f"vllm:requests {self.value}\n", request=request)
+
+    async def ask():
+        slow = Slow()
+        monkeypatch.setattr(engine, "_connection", lambda: slow)
+        monkeypatch.setattr(vllm_engine, "_METRICS_WAIT_S", 0)
+        assert await engine.own_metrics() == ""  # nothing is known yet
+        slow.let.set()
+        await engine._asking
+        slow.let.clear()
+        slow.value = 1
+        for _ in range(3):
+            assert (await engine.own_metrics()).startswith("vllm:requests 0\n# HELP glyd_vllm_metrics_age_seconds")
+        assert slow.n_asked == 2
+        slow.let.set()
+        await engine._asking
+        assert engine._metrics[0] == "vllm:requests 1\n"
+        slow.value = None
+        monkeypatch.setattr(vllm_engine, "_METRICS_WAIT_S", 300)
+        assert await engine.own_metrics() == ""
+
+    asyncio.run(ask())
 
 
 def test_the_log_goes_when_all_was_well(engine, process):

@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+import time
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -31,7 +33,9 @@ _TOKEN = "token_id:"  # noqa: S105 - how vLLM writes token ids in log-probabilit
 _EVENT = "data: "
 _DONE = "[DONE]"
 _CONNECT_S = 10.0
-_METRICS_S = 5.0
+_METRICS_S = 30.0  # after which vLLM is asked anew
+_METRICS_WAIT_S = 0.1  # that who asks us waits for it; then the values known last do
+_AGE = "glyd_vllm_metrics_age_seconds"
 _METRIC = re.compile(r"^(?:# (?:HELP|TYPE) )?vllm:")  # what else its process says of itself is not the server's
 
 
@@ -60,6 +64,8 @@ class VllmEngine:
         self._n_queue = n_queue
         self._n_active = 0
         self._client: httpx.AsyncClient | None = None
+        self._asking: asyncio.Task[None] | None = None
+        self._metrics: tuple[str, float] | None = None  # text, and when it came
 
     def start(self) -> None:
         """Nothing is left to do: the process was started to know its window."""
@@ -75,13 +81,33 @@ class VllmEngine:
         """Say nothing: vLLM's own metrics do."""
 
     async def own_metrics(self) -> str:
-        """Return vLLM's metrics; empty while it does not answer."""
+        """Return vLLM's metrics as they were last known, and their age; empty where it refuses or is gone.
+
+        A vLLM that is slow to answer does not hold up our own: it is asked beside, once at a time.
+        """
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self._ask_metrics())
+        await asyncio.wait({self._asking}, timeout=_METRICS_WAIT_S)
+        if self._metrics is None:
+            return ""
+        text, came = self._metrics
+        return (
+            f"{text}# HELP {_AGE} Since vLLM's metrics were fetched\n# TYPE {_AGE} gauge\n"
+            f"{_AGE} {time.monotonic() - came:.3f}\n"
+        )
+
+    async def _ask_metrics(self) -> None:
+        """Ask vLLM; what it refuses to say, or can say no more, is forgotten, but not what it is slow to say."""
         try:
             answer = await self._connection().get("/metrics", timeout=_METRICS_S)
             answer.raise_for_status()
+        except httpx.TimeoutException:
+            return
         except httpx.HTTPError:
-            return ""
-        return "".join(line for line in answer.text.splitlines(keepends=True) if _METRIC.match(line))
+            self._metrics = None
+            return
+        text = "".join(line for line in answer.text.splitlines(keepends=True) if _METRIC.match(line))
+        self._metrics = text, time.monotonic()
 
     def _connection(self) -> httpx.AsyncClient:
         """Return what asks vLLM, made with the first request: it belongs to the loop that is running then."""
