@@ -2,22 +2,23 @@
 # SPDX-License-Identifier: BUSL-1.1
 """What can go wrong: each has one line of its own with its cause and what to do, and an exit code; no traceback."""
 
-import http.server
+import io
 import json
 import os
 import shutil
 import signal
 import socket
-import threading
+import sys
 
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 
 import glyd
 from glyd_cli import machine
 from glyd_cli.__main__ import main
-from glyd_cli.serving import loading
+from glyd_cli.serving import causes, loading
 
 
 @pytest.fixture
@@ -171,6 +172,23 @@ def test_no_prompt(fails, model_path):
     assert "the prompt is empty" in fails("run", model_path, "-p", " ", code=1)
 
 
+def test_a_prompt_that_is_no_text(fails, model_path, monkeypatch):
+    for option in ("--prompt", "--system"):
+        assert f"{option} is no text in UTF-8" in fails("run", model_path, option, "caf\udce9", code=1)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"caf\xe9"), encoding="utf-8"))
+    assert "standard input is no text in UTF-8: byte 3" in fails("run", model_path, "--port", "0", code=1)
+
+
+@pytest.mark.parametrize("seed", ["99999999999999999999", "1.5", "x"])
+def test_a_seed_that_is_none(fails, model_path, seed):
+    assert "is no whole number from -2^63 to 2^64 - 1" in fails("run", model_path, "--seed", seed, code=1)
+
+
+def test_more_at_once_than_a_step_has_tokens(fails, model_path):
+    err = fails("run", model_path, "-p", "x", "--slots", "257", "--device", "cpu", code=1)
+    assert "--slots 257: 256 at most on cpu" in err
+
+
 def test_missing_packages(fails, model_path, monkeypatch):
     from glyd_cli import serve
 
@@ -197,6 +215,24 @@ def test_a_port_that_is_none(fails, model_path):
 def test_an_address_of_another_machine(fails, model_path, monkeypatch):
     monkeypatch.setenv("GLYD_API_KEY", "secret")
     assert "cannot listen there" in fails("serve", model_path, "--host", "192.0.2.1", code=2)
+
+
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "::zz", "300.1.1.1"])
+def test_an_address_that_is_none(fails, model_path, monkeypatch, host):
+    def unknown(*_):
+        raise socket.gaierror(-2, "Name or service not known")
+
+    monkeypatch.setenv("GLYD_API_KEY", "secret")
+    monkeypatch.setattr(socket.socket, "bind", unknown)  # whatever the names here lead to
+    err = fails("serve", model_path, "--host", host, code=2)
+    assert f"{host}:8000: cannot listen there: no address and no host name that is known" in err
+
+
+def test_no_address_and_no_name(fails, model_path):
+    assert "--host is empty" in fails("serve", model_path, "--host", "", code=1)
+    for name in ("http://chat.example.org", "chat.example.org/", ""):
+        err = fails("serve", model_path, "--allow-host", name, code=1)
+        assert "--allow-host takes the name of a host alone" in err
 
 
 def test_an_open_address_without_a_key(fails, model_path, monkeypatch):
@@ -275,9 +311,50 @@ def test_a_configuration_that_is_no_json(fails, copy):
     assert "config.json" in fails("run", copy, "-p", "x", code=3)
 
 
+@pytest.mark.parametrize("name", ["generation_config.json", "tokenizer_config.json", "tokenizer.json"])
+@pytest.mark.parametrize("text", ["", "{nonsense", "[1, 2]", "[" * 100_000])
+def test_other_configurations_that_are_none(fails, copy, name, text):
+    (copy / name).write_text(text)
+    assert f"glyd: {name}: " in fails("run", copy, "-p", "x", code=3)
+
+
+@pytest.mark.parametrize(
+    ("changed", "code", "says"),
+    [
+        ({"vocab_size": 500}, 3, "embed_tokens.weight is [512, 128] in the files, and [500, 128] by config.json"),
+        ({"hidden_size": 256}, 3, "is [512, 128] in the files, and [512, 256] by config.json: they are not of one"),
+        ({"num_key_value_heads": 1}, 2, "its weights have other sizes than config.json says"),
+        ({"num_hidden_layers": 3, "layer_types": None}, 3, "weights of the model are in none of its files: model.layers.2"),
+        ({"tie_word_embeddings": False}, 3, "1 weights of the model are in none of its files: lm_head.weight"),
+        ({"max_position_embeddings": -4}, 3, "config.json: max_position_embeddings is -4"),
+        ({"num_attention_heads": 0}, 2, "is its configuration right?"),
+        ({"hidden_act": "nonsense"}, 2, "'nonsense' (KeyError): is its configuration right?"),
+        ({"num_hidden_layers": "two"}, 2, "expected int, got str"),
+        ({"sliding_window": 0, "layer_types": ["full_attention", "sliding_attention"]}, 1, "cannot be served: "),
+    ],
+    ids=lambda v: next(iter(v)) if isinstance(v, dict) else None,
+)  # fmt: skip
+def test_a_configuration_that_is_of_another_model(fails, copy, changed, code, says):
+    edit(copy / "config.json", use_sliding_window=True, **changed)
+    assert says in fails("run", copy, "-p", "x", code=code)
+
+
+def test_weights_that_are_in_no_file(fails, copy):
+    weights = load_file(copy / "model.safetensors")
+    del weights["model.layers.1.mlp.up_proj.weight"]
+    save_file(weights, copy / "model.safetensors", {"format": "pt"})
+    err = fails("run", copy, "-p", "x", code=3)
+    assert "1 weights of the model are in none of its files: model.layers.1.mlp.up_proj.weight" in err
+
+
+def test_advice_that_is_no_number(fails, copy):
+    (copy / "generation_config.json").write_text('{"do_sample": true, "temperature": "hot"}')
+    assert "generation_config.json: temperature is 'hot', no number" in fails("run", copy, "-p", "x", code=3)
+
+
 def test_no_tokenizer_and_a_broken_one(fails, copy):
-    (copy / "tokenizer.json").write_text("{nonsense")
-    assert "cannot be loaded" in fails("run", copy, "-p", "x", code=2)
+    (copy / "tokenizer.json").write_text("{}")
+    assert "its tokenizer cannot be loaded: " in fails("run", copy, "-p", "x", code=2)
     (copy / "tokenizer.json").unlink()
     assert "no tokenizer.json there: copy the tokenizer files" in fails("run", copy, "-p", "x", code=2)
 
@@ -299,94 +376,4 @@ def test_a_model_that_writes_no_text(fails, copy, kind, says):
 
 def test_a_file_that_may_not_be_read():
     error = PermissionError(13, "Permission denied", "model.safetensors")
-    assert loading.cause_of(error) == "model.safetensors may not be read: change its permissions"
-
-
-# ---- the hub ---------------------------------------------------------------
-
-
-class Hub(http.server.BaseHTTPRequestHandler):
-    """Answers for models as the hub does: one is gated, one is too large for any disk, others are not there."""
-
-    def log_message(self, *args):
-        pass
-
-    def do_HEAD(self):
-        self.do_GET(body=False)
-
-    def do_GET(self, *, body=True):
-        owner, _, rest = self.path.lstrip("/").partition("/")
-        owner = "large" if self.path.startswith("/api/models/large") else owner
-        if owner == "gated" or self.path.startswith("/api/models/gated"):
-            return self.say(403, {"X-Error-Code": "GatedRepo", "X-Error-Message": "Access is restricted"})
-        if owner != "large":
-            return self.say(404, {"X-Error-Code": "RepoNotFound", "X-Error-Message": "Repository not found"})
-        header = {"w": {"dtype": "BF16", "shape": [1 << 20, 1 << 24], "data_offsets": [0, 1 << 45]}}
-        raw = json.dumps(header).encode()
-        files = {
-            "config.json": b'{"model_type": "llama"}',
-            "model.safetensors": len(raw).to_bytes(8, "little") + raw,
-        }
-        data = files.get(rest.rpartition("/")[2])
-        if data is None:
-            return self.say(404, {"X-Error-Code": "EntryNotFound"})
-        size = len(data) if "config" in rest else len(data) + (1 << 45)
-        facts = {"X-Repo-Commit": "0" * 40, "ETag": '"1"', "Content-Range": f"bytes 0-{len(data) - 1}/{size}"}
-        return self.say(206 if "Range" in self.headers else 200, facts, data if body else b"")
-
-    def say(self, status, headers, data=b""):
-        self.send_response(status)
-        for name, value in {**headers, "Content-Length": str(len(data))}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(data)
-
-
-@pytest.fixture(scope="module")
-def hub():
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-
-
-@pytest.mark.parametrize(
-    ("model", "says"),
-    [
-        ("gated/model", "access to it must be asked for on the hub: ask on its page, then log in with hf auth login"),
-        ("nobody/nothing", "no such model on the hub: check the name"),
-        ("large/model", "the download takes 35.2 TB,"),
-    ],
-)
-def test_models_of_the_hub(glyd, tmp_path, hub, model, says):
-    env = {"HF_HUB_OFFLINE": "0", "HF_ENDPOINT": hub, "HF_HOME": os.fspath(tmp_path / "home"), "NO_PROXY": "127.0.0.1"}
-    _, err = glyd("run", model, "-p", "x", code=2, env=env)
-    assert err.count("\n") == 1, err
-    assert says in err
-
-
-def test_no_network(glyd, tmp_path):
-    env = {"HF_HUB_OFFLINE": "0", "HF_ENDPOINT": "http://127.0.0.1:1", "HF_HOME": os.fspath(tmp_path / "home")}
-    _, err = glyd("run", "nobody/nothing", "-p", "x", code=2, env=env)
-    assert err.count("\n") == 1, err
-    assert "the hub cannot be reached and the model is not in the cache: check the network" in err
-
-
-def test_without_a_network_the_cache_is_used(glyd, tmp_path, model_path):
-    commit = "0" * 40
-    repo = tmp_path / "home" / "hub" / "models--some--model"
-    shutil.copytree(model_path, repo / "snapshots" / commit)
-    (repo / "refs").mkdir()
-    (repo / "refs" / "main").write_text(commit)
-    env = {"HF_HUB_OFFLINE": "0", "HF_ENDPOINT": "http://127.0.0.1:1", "HF_HOME": os.fspath(tmp_path / "home")}
-    out, err = glyd("run", "some/model", "-p", "x", "--max-tokens", "3", "--seed", "1", env=env)
-    assert err == "glyd: the hub cannot be reached: this is the copy in the cache\n"
-    assert (out, "") == glyd("run", model_path, "-p", "x", "--max-tokens", "3", "--seed", "1")
-
-
-def test_a_disk_that_fills_up():
-    """What is left of the message when a download hits the end of the disk."""
-    error = OSError(28, "No space left on device", "/cache/blobs/x")
-    assert loading.cause_of(error) == "the disk is full: make room, or set HF_HOME to a larger one"
+    assert causes.cause_of(error) == "model.safetensors may not be read: change its permissions"

@@ -5,7 +5,7 @@
 import pytest
 
 from glyd_cli.errors import FileError
-from glyd_cli.serve import read_keys
+from glyd_cli.serve_checks import read_keys
 
 
 def test_keys_in_a_file(tmp_path, monkeypatch):

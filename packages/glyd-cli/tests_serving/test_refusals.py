@@ -88,6 +88,13 @@ def test_bodies_that_are_no_objects(server, body):
     assert answer.json()["error"]["message"]
 
 
+def test_bodies_of_another_type(server):
+    for headers in ({}, {"content-type": "text/plain"}, {"content-type": "application/jsonx"}):
+        answer = httpx.post(f"{server.url}/v1/completions", content=b"{}", headers=headers, timeout=server.hang_s)
+        assert answer.status_code == 415, answer.text
+        assert answer.json()["error"]["type"] == "invalid_request_error"
+
+
 def test_other_paths_and_methods(server):
     assert httpx.get(f"{server.url}/nope", timeout=server.hang_s).json()["error"]["type"] == "not_found_error"
     assert httpx.get(f"{server.url}/v1/chat/completions", timeout=server.hang_s).status_code == 405

@@ -5,18 +5,15 @@
 from __future__ import annotations
 
 import argparse
-import errno
 import importlib.util
-import os
 import re
-import socket
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from glyd_cli import machine
 from glyd_cli.arguments import Parser
-from glyd_cli.errors import Exit, FileError, UsageError, file_error, os_reason
+from glyd_cli.errors import Exit, UsageError
+from glyd_cli.serve_checks import check_model, listen, missing_packages, read_keys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,10 +21,7 @@ if TYPE_CHECKING:
 
     from glyd_cli.report import Reporter
 
-_NEEDED = ("torch", "transformers", "fastapi", "httpx", "uvicorn", "llguidance", "prometheus_client", "glyd_gpu")
-_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
-_TOKENIZERS = {"tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json"}
-DEFAULT_PORT = 8000
+_HOST = re.compile(r"[A-Za-z0-9_.-]+|\[?[0-9A-Fa-f:.]+\]?")
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
@@ -103,6 +97,21 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def is_text(text: str) -> bool:
+    """Say whether text from outside was UTF-8: Python keeps what was not as surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _seed(text: str) -> int:
+    if not re.fullmatch(r"-?[0-9]{1,20}", text) or not -(1 << 63) <= int(text) < 1 << 64:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from -2^63 to 2^64 - 1")
+    return int(text)
+
+
 def _duration(text: str) -> float:
     found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)(s|m|h|)", text)
     seconds = float(found[1]) * {"s": 1, "m": 60, "h": 3600, "": 1}[found[2]] if found else 0
@@ -145,7 +154,7 @@ def build_serve_parser() -> argparse.ArgumentParser:
     add("--no-think", dest="think", action="store_false", default=None)
     add("--temperature", type=float)
     add("--max-tokens", metavar="N", type=_count)
-    add("--seed", type=int)
+    add("--seed", metavar="N", type=_seed)
     add("-h", "--help", dest="help", action="store_true", default=None)
     add("model", metavar="MODEL", nargs="*")
     return parser
@@ -195,6 +204,12 @@ def parse_serve(verb: str, words: Sequence[str]) -> ServeOptions | None:
         raise UsageError(f"{what}: not with vLLM, which runs one model in a process of its own")
     if flags and options.engine == "transformers":
         raise UsageError(f"{flags[0]}: what follows -- goes to vLLM, and --engine transformers runs without it")
+    for name in ("prompt", "system"):
+        if not is_text(getattr(options, name) or ""):
+            raise UsageError(f"--{name} is no text in UTF-8")
+    strange = next((name for name in options.allow_host if not _HOST.fullmatch(name)), None)
+    if strange is not None:
+        raise UsageError(f"--allow-host takes the name of a host alone, as chat.example.org; found {strange!r}")
     if options.temperature is not None and not 0 <= options.temperature <= 2:
         raise UsageError(f"--temperature is from 0 to 2, found {options.temperature}")
     return options
@@ -216,6 +231,8 @@ def run_serve_verb(options: ServeOptions, reporter: Reporter) -> Exit:
     for one in options.each():
         check_model(one)
     keys = read_keys(options.api_key_file)
+    if not options.host:
+        raise UsageError("--host is empty: 127.0.0.1 is this machine alone, 0.0.0.0 every address")
     if options.host not in _LOOPBACK and not keys:
         raise UsageError(
             f"--host {options.host} opens the model to the network: set a key in GLYD_API_KEY first, or "
@@ -228,29 +245,6 @@ def run_serve_verb(options: ServeOptions, reporter: Reporter) -> Exit:
     from glyd_cli.serving.verbs import serve_model  # noqa: PLC0415 - imports torch
 
     return serve_model(options, reporter, listener, keys)
-
-
-def read_keys(path: str | None) -> list[str]:
-    """Return the keys that clients may send: of the environment, and of a file with one a line.
-
-    Raises
-    ------
-    FileError
-        The file cannot be read, or has no key.
-    """
-    keys = [key for key in [os.environ.get("GLYD_API_KEY", "").strip()] if key]
-    if path is None:
-        return keys
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError as error:
-        raise FileError(path, "no text of keys, one a line") from error
-    except OSError as error:
-        raise file_error(error, path) from error
-    found = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
-    if not found:
-        raise FileError(path, "has no key: write one a line")
-    return keys + found
 
 
 def chosen_engine(options: ServeOptions) -> Literal["vllm", "transformers"]:
@@ -271,70 +265,6 @@ def chosen_engine(options: ServeOptions) -> Literal["vllm", "transformers"]:
     if options.engine == "auto" and there and on_gpu and alone and machine.cards():
         return "vllm"
     return "transformers"
-
-
-def missing_packages() -> list[str]:
-    """Return what of the extra ``serve`` is not installed."""
-    return [name for name in _NEEDED if importlib.util.find_spec(name) is None]
-
-
-def check_model(options: ServeOptions) -> None:
-    """See whether the model can be there, before anything heavy is loaded.
-
-    Raises
-    ------
-    FileError, UsageError
-        With the reason and what to do.
-    """
-    path = Path(options.model)
-    if path.is_dir():
-        if not (path / "config.json").is_file():
-            raise FileError(options.model, "no config.json there: not a model directory")
-        named = {p.name for p in path.iterdir()}
-        if not any(n.endswith(".safetensors") for n in named):
-            other = next((n for n in sorted(named) if n.endswith((".gguf", ".bin", ".pt", ".pth"))), None)
-            text = f"no .safetensors files there{f', only {other}' if other else ''}: save the model as safetensors"
-            raise FileError(options.model, text)
-        if not named & _TOKENIZERS:
-            raise FileError(options.model, "no tokenizer.json there: copy the tokenizer files of the model beside it")
-        return
-    if path.exists():
-        hint = "GGUF files hold quantized weights" if path.suffix == ".gguf" else "a model is a directory"
-        raise FileError(options.model, f"{hint}: give the directory of a bf16 checkpoint, or a packed one")
-    looks_local = options.model.startswith((".", "/", "~")) or options.model.count("/") > 1
-    if looks_local or not _HUB_ID.fullmatch(options.model):
-        raise FileError(options.model, "no such directory")
-
-
-def listen(options: ServeOptions) -> socket.socket:
-    """Return a socket bound to where the API will be, so that a taken port is known before a model loads.
-
-    Raises
-    ------
-    FileError
-        The address cannot be had.
-    """
-    wanted = DEFAULT_PORT if options.port is None else options.port
-    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-    server = socket.socket(family, socket.SOCK_STREAM)
-    server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        try:
-            server.bind((options.host, wanted))
-        except OSError as error:
-            # run picks another port when nobody named one: the chat does not need a certain one
-            if error.errno != errno.EADDRINUSE or options.port is not None or options.verb == "serve":
-                raise
-            server.bind((options.host, 0))
-        server.listen(1024)
-    except OSError as error:
-        server.close()
-        place = f"{options.host}:{wanted}"
-        if error.errno == errno.EADDRINUSE:
-            raise FileError(place, "another program listens there: name another port with --port") from error
-        reason = os_reason(error) if isinstance(error.errno, int) else str(error)
-        raise FileError(place, f"cannot listen there: {reason}") from error
-    return server
 
 
 HELP = """\

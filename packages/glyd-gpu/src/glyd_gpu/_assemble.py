@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
+import math
 from copy import deepcopy
 from typing import Any
 
 import torch
 from torch import nn
 
-from glyd_gpu._errors import ShapeError
+from glyd_gpu._errors import CorruptDataError, ShapeError
 from glyd_gpu._meta import ALIGN, LAYOUTS, PackedMeta
 from glyd_gpu._plan import Group, Plan
 from glyd_gpu._tensors import PackedTensor, Piece
@@ -88,7 +89,12 @@ def _converted(
             )
         plain[source.name] = data
     if group.converter is None:
-        (value,) = plain.values()
+        ((name, value),) = plain.items()
+        if value.numel() != math.prod(group.shape):
+            raise CorruptDataError(
+                f"{name} is {list(value.shape)} in the files, and {list(group.shape)} by config.json: "
+                "they are not of one model"
+            )
         return _kept(model, {group.target: value.view(group.shape)})
     converter = deepcopy(group.converter)
     for source, pattern in zip(group.sources, group.patterns, strict=True):

@@ -18,7 +18,7 @@ from torch import nn
 import glyd_codec
 from glyd_gpu import _captured
 from glyd_gpu._checkpoint import read_sources
-from glyd_gpu._errors import ParameterError, UnsupportedDeviceError
+from glyd_gpu._errors import CorruptDataError, ParameterError, UnsupportedDeviceError
 from glyd_gpu._merge import join_experts, merge_modules, unmerge_modules
 from glyd_gpu._meta import LAYOUTS
 from glyd_gpu._reading import FileTensor, Reader, local_files
@@ -126,7 +126,8 @@ def from_pretrained(
     if found is not None and target.type == "cuda" and _is_plain_directory(path, hf):
         model = _read_to_device(kind, path, config, target, hf)
     else:
-        model = kind.from_pretrained(path, config=config, **hf)
+        model, info = kind.from_pretrained(path, config=config, output_loading_info=True, **hf)
+        _refuse_missing(path, model, info)
     set_exact(model, exact)
     if merge and not exact and {p.device.type for p in model.parameters()} <= MERGED_DEVICES:
         merge_modules(model)
@@ -143,7 +144,7 @@ def from_pretrained(
 
 def _is_plain_directory(path: str, hf: dict[str, Any]) -> bool:
     """Say whether a packed directory can be read by `Reader`: on one device, with nothing special asked for."""
-    special = {"subfolder", "variant", "key_mapping", "state_dict", "generation_config", "output_loading_info"}
+    special = {"subfolder", "variant", "key_mapping", "state_dict", "generation_config"}
     return os.path.isdir(path) and not special & hf.keys() and isinstance(hf.get("device_map"), dict)
 
 
@@ -160,11 +161,23 @@ def _read_to_device(kind: Any, path: str, config: Any, device: torch.device, hf:
     token = KNOWN_SOURCES.set(sources)
     try:
         tensors = {key: FileTensor(source, reader) for key, source in sources.items()}
-        model = kind.from_pretrained(None, config=config, state_dict=tensors, **hf)
+        model, info = kind.from_pretrained(None, config=config, state_dict=tensors, output_loading_info=True, **hf)
     finally:
         KNOWN_SOURCES.reset(token)
+    _refuse_missing(path, model, info)
     model.config.name_or_path = model.name_or_path = path
     return model
+
+
+def _refuse_missing(path: str, model: Any, info: dict[str, Any]) -> None:
+    """Refuse a model that writes text with weights that no file has, which transformers makes up.
+
+    Encoders may lack what their task does not need, as the pooling of a sentence-transformer.
+    """
+    missing = sorted(info["missing_keys"])
+    if missing and model.can_generate():
+        names = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
+        raise CorruptDataError(f"{path}: {len(missing)} weights of the model are in none of its files: {names}")
 
 
 def _verify(path: str, *, packed: bool) -> None:

@@ -8,6 +8,8 @@ import warnings
 
 import pytest
 import torch
+import transformers
+from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
 import glyd
@@ -217,3 +219,38 @@ def test_packs_that_break_their_rules(checkpoint, tmp_path, monkeypatch):
     with pytest.raises(glyd.CorruptDataError, match=r"break the rules.*: model\.layers\.1\.mlp\.up_proj\.weight: "):
         glyd_gpu.from_pretrained(path, device="cpu")
     assert torch.equal(made.compute(glyd_gpu.from_pretrained(made.packed, device="cpu", exact=True)), made.logits)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_weights_in_no_file_were_made_up(checkpoint, tmp_path, packed):
+    """transformers draws them at random, and the model spoke gibberish."""
+    path = shutil.copytree(checkpoint("llama").plain, tmp_path / "cut")
+    weights = load_file(path / "model.safetensors")
+    for name in ("model.layers.1.mlp.up_proj.weight", "model.norm.weight"):
+        del weights[name]
+    save_file(weights, path / "model.safetensors", {"format": "pt"})
+    if packed:
+        glyd.pack_model(path, tmp_path / "packed")
+        path = tmp_path / "packed"
+    with pytest.raises(
+        glyd.CorruptDataError, match=r"2 weights of the model are in none of its files: model\.layers\.1"
+    ):
+        glyd_gpu.from_pretrained(path, device="cpu")
+
+
+def test_an_encoder_may_lack_what_its_task_does_not_need(tmp_path):
+    config = transformers.BertConfig(
+        hidden_size=64, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64, vocab_size=128
+    )
+    made = transformers.BertModel(config, add_pooling_layer=False).to(torch.bfloat16)
+    made.save_pretrained(tmp_path / "encoder")
+    model = glyd_gpu.from_pretrained(tmp_path / "encoder", device="cpu")
+    assert torch.equal(model.embeddings.LayerNorm.weight, made.embeddings.LayerNorm.weight)
+
+
+def test_a_configuration_of_another_model(checkpoint, tmp_path):
+    path = shutil.copytree(checkpoint("llama").plain, tmp_path / "other")
+    config = json.loads((path / "config.json").read_text())
+    (path / "config.json").write_text(json.dumps({**config, "vocab_size": 500}))
+    with pytest.raises(glyd.CorruptDataError, match=r"is \[512, 128\] in the files, and \[500, 128\] by config"):
+        glyd_gpu.from_pretrained(path, device="cpu")

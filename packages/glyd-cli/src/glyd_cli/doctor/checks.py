@@ -22,7 +22,7 @@ from typing import Any
 import glyd
 from glyd_cli import machine
 from glyd_cli.report import size_text
-from glyd_cli.serve import DEFAULT_PORT, missing_packages
+from glyd_cli.serve_checks import DEFAULT_PORT, missing_packages
 
 OK, WARN, NO = "ok", "!!", "NO"
 

@@ -173,7 +173,11 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> JSONResponse:
-        texts = {404: f"no such path: {request.url.path[:200]}", 405: f"{request.method} is not for this path"}
+        texts = {
+            400: "the body cannot be read as JSON in UTF-8",
+            404: f"no such path: {request.url.path[:200]}",
+            405: f"{request.method} is not for this path",
+        }
         return ApiError(error.status_code, texts.get(error.status_code, str(error.detail))).response(
             dict(error.headers or {})
         )

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
-import transformers
 
 import glyd
 import glyd_gpu
 from glyd_cli import machine
 from glyd_cli.errors import FileError, UsageError, file_error
 from glyd_cli.report import size_text
+from glyd_cli.serving.causes import UNREACHABLE, cause_of, load_tokenizer
 from glyd_cli.serving.embedding import EmbeddingEngine, Pooling, read_pooling
 from glyd_cli.serving.paged import why_not
 from glyd_cli.serving.transformers_engine import (
@@ -37,38 +37,8 @@ _KV_SHARE = {"cpu": 0.25, "cuda": 0.8}  # of the memory that is free once the we
 _CONTEXT_MAX = 32768  # unless asked for: longer windows cost memory that most chats never use
 _CONTEXT_MIN = 64  # less is no chat
 SLOTS = 8  # requests at once, unless asked for
+SLOTS_MOST = {"cpu": 256, "cuda": 4096}  # each has a token in a step, for which memory is counted
 _RUNTIME_NBYTES = {"cpu": 0, "cuda": 700_000_000}  # of libraries, once the first product ran
-
-_UNREACHABLE = "the hub cannot be reached and the model is not in the cache: check the network, or name a directory"
-
-# words of other libraries' errors → cause and cure
-_CAUSES = (
-    (
-        ("gated repo", "awaiting a review", "401 Client", "403 Client"),
-        "access to it must be asked for on the hub: ask on its page, then log in with hf auth login",
-    ),
-    (
-        ("trust_remote_code",),
-        "it comes with code of its own: --trust-remote-code runs it, if you trust its authors",
-    ),
-    (
-        ("is not a local folder and is not a valid model", "404 Client", "RepositoryNotFound"),
-        "no such model on the hub: check the name, and log in with hf auth login if it is private",
-    ),
-    (
-        ("couldn't connect", "offline mode", "Max retries", "Name or service not known", "LocalEntryNotFound"),
-        _UNREACHABLE,
-    ),
-    (
-        ("is not a valid git identifier", "RevisionNotFound"),
-        "no such revision on the hub: check --revision",
-    ),
-    (
-        ("does not recognize this architecture", "model type"),
-        "this version of transformers does not know its architecture: update it",
-    ),
-    (("No space left",), "the disk is full: make room, or set HF_HOME to a larger one"),
-)
 
 
 class NoRoomError(UsageError):
@@ -93,15 +63,13 @@ def load(options: ServeOptions, reporter: Reporter) -> tuple[Any, PreTrainedToke
         check_room(options, device)
     except OfflineError:
         if cached_folder(options) is None:
-            raise FileError(options.model, _UNREACHABLE) from None
+            raise FileError(options.model, UNREACHABLE) from None
         reporter.say("glyd: the hub cannot be reached: this is the copy in the cache")
         hub["local_files_only"] = True
     if options.revision is not None:
         hub["revision"] = options.revision
+    tokenizer = load_tokenizer(options, hub)
     try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(options.model, **hub)
-        if getattr(tokenizer, "_tokenizer", None) is None:
-            raise UsageError(f"{options.model} has no fast tokenizer (tokenizer.json): convert its tokenizer first")
         model = glyd_gpu.from_pretrained(
             options.model,
             device=options.device,
@@ -128,18 +96,6 @@ def load(options: ServeOptions, reporter: Reporter) -> tuple[Any, PreTrainedToke
             raise UsageError(f"{options.model} neither writes text nor makes embeddings ({type(model).__name__})")
         pooling = Pooling()
     return model, tokenizer, pooling
-
-
-def cause_of(error: Exception) -> str:
-    """Return what to do about an error of the libraries that load models."""
-    text = f"{type(error).__name__}: {error}"
-    for words, cause in _CAUSES:
-        if any(word in text for word in words):
-            return cause
-    if isinstance(error, PermissionError):
-        return f"{error.filename or 'a file'} may not be read: change its permissions"
-    first = str(error).strip().partition("\n")[0]
-    return f"cannot be loaded: {first[:300] or type(error).__name__}"
 
 
 def choose_device(options: ServeOptions, reporter: Reporter) -> torch.device:
@@ -307,6 +263,9 @@ def make_engine(
         return _embedding_engine(options, model, tokenizer, pooling)
     info = _describe(options, model)
     slots = options.slots or SLOTS
+    most = SLOTS_MOST[model.device.type]
+    if slots > most:
+        raise UsageError(f"--slots {slots}: {most} at most on {model.device.type}")
     free = free_nbytes(model.device)
     left = slots * info.context * kv_bytes_a_token(model) if free is None else free
     left = int(left * _KV_SHARE[model.device.type])

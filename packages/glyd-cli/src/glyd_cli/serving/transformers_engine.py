@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import math
 import queue
 import threading
 import time
@@ -25,7 +26,9 @@ from transformers.generation.continuous_batching.cb_logits_processors import (
 )
 from transformers.generation.logits_process import LogitsProcessorList
 
+import glyd
 import glyd_gpu
+from glyd_cli.errors import UsageError
 from glyd_cli.machine import PACKED_KV_SHARE
 from glyd_cli.serving.engine import (
     EngineError,
@@ -136,9 +139,17 @@ class TransformersEngine:
         self._active: set[str] = set()
         self._numbers = itertools.count()
         self._manager: Any = None
+        self._made = threading.Event()  # set when the batch is there, or is known not to come
+        self._failure: Exception | None = None
 
     def start(self) -> None:
-        """Allocate the KV cache and begin."""
+        """Allocate the KV cache and begin.
+
+        Raises
+        ------
+        UsageError
+            transformers cannot run the model so.
+        """
         generation = GenerationConfig(
             do_sample=False, eos_token_id=-1, pad_token_id=0, max_new_tokens=self.info.context, use_cache=True
         )
@@ -172,16 +183,30 @@ class TransformersEngine:
         make_processor = manager._create_batch_processor  # noqa: SLF001 - made in the engine's thread
 
         def with_steps() -> Any:
-            made = make_processor()
-            if self._paged:
-                PagedSteps(made, context=self.info.context, graphs=self._graphs)
-            else:
-                Steps(made.model_runner, lambda: noted.draws)
+            try:
+                made = make_processor()
+                if self._paged:
+                    PagedSteps(made, context=self.info.context, graphs=self._graphs)
+                else:
+                    Steps(made.model_runner, lambda: noted.draws)
+            except Exception as error:
+                self._failure = error
+                raise
+            finally:
+                self._made.set()
             return made
 
         manager._create_batch_processor = with_steps  # noqa: SLF001
+        self._made.clear()
+        self._failure = None
         manager.start()
         self._manager = manager
+        while not self._made.wait(0.2) and manager.is_running():
+            pass
+        if self._failure is not None:
+            self.stop()
+            cause = str(self._failure).partition("\n")[0] or type(self._failure).__name__
+            raise UsageError(f"{self.info.name} cannot be served: {cause}") from self._failure
         threading.Thread(target=self._grammars.prepare, name="glyd-grammars", daemon=True).start()
 
     def stop(self) -> None:
@@ -339,6 +364,8 @@ def describe_config(
     """Return what the API says of a model that is known by its configurations; see `describe_model`."""
     text = config.get_text_config()
     own = int(getattr(text, "max_position_embeddings", 0) or context or 4096)
+    if own < 1:
+        raise glyd.CorruptDataError(f"config.json: max_position_embeddings is {own}")
     ends = generation.eos_token_id if generation is not None else None
     ends = text.eos_token_id if ends is None else ends
     end_tokens = tuple(ends) if isinstance(ends, (list, tuple)) else (() if ends is None else (int(ends),))
@@ -355,8 +382,18 @@ def describe_config(
 
 
 def _advised(config: GenerationConfig | None) -> dict[str, float]:
-    """Return the sampling fields of the model's generation config; none when it says not to sample."""
+    """Return the sampling fields of the model's generation config; none when it says not to sample.
+
+    Raises
+    ------
+    FormatError
+        One is no number.
+    """
     if config is None or not config.do_sample:
         return {}
     names = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")
-    return {n: float(getattr(config, n)) for n in names if getattr(config, n, None) is not None}
+    found = {n: getattr(config, n) for n in names if getattr(config, n, None) is not None}
+    for name, value in found.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+            raise glyd.CorruptDataError(f"generation_config.json: {name} is {value!r}, no number")
+    return {name: float(value) for name, value in found.items()}

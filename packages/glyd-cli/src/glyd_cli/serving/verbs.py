@@ -51,7 +51,7 @@ def serve_model(options: ServeOptions, reporter: Reporter, listener: socket.sock
     logging.getLogger("ContinuousBatchingLogger").setLevel(logging.CRITICAL)  # what users need to know is said here
     text = None
     if listener is None or (options.verb == "run" and not sys.stdin.isatty()):
-        text = options.prompt if options.prompt is not None else sys.stdin.read()
+        text = options.prompt if options.prompt is not None else _read_prompt()
         if not text.strip():
             raise UsageError("the prompt is empty")
     first: Served
@@ -116,6 +116,20 @@ def serve_model(options: ServeOptions, reporter: Reporter, listener: socket.sock
         models.stop()
         if listener is not None:
             listener.close()
+
+
+def _read_prompt() -> str:
+    """Return what standard input holds.
+
+    Raises
+    ------
+    UsageError
+        It is no text.
+    """
+    try:
+        return sys.stdin.buffer.read().decode().replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the prompt on standard input is no text in UTF-8: byte {error.start}") from error
 
 
 def _loaders(options: ServeOptions, reporter: Reporter) -> list[tuple[str, Callable[[], Served]]]:

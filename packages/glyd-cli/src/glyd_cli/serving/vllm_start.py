@@ -13,7 +13,8 @@ import glyd
 from glyd_cli import machine
 from glyd_cli.errors import FileError, UsageError, file_error
 from glyd_cli.report import size_text
-from glyd_cli.serving.loading import cause_of, model_name
+from glyd_cli.serving.causes import cause_of
+from glyd_cli.serving.loading import model_name
 from glyd_cli.serving.transformers_engine import describe_config
 from glyd_cli.serving.vllm_engine import VllmEngine
 from glyd_cli.serving.vllm_plan import SLOTS, make_plan
