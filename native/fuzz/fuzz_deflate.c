@@ -1,13 +1,14 @@
 /* SPDX-FileCopyrightText: 2026 The glyd authors
  * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
  *
- * DEFLATE streams of any bytes: read and described, they come back; and any
- * bytes as a description are refused or give something.
+ * DEFLATE streams of any bytes: read and described, they come back; any bytes as
+ * a description, or as opened content, are refused or give something.
  */
 #include "deflate/deflate_encode.h"
 #include "deflate/deflate_find_encode.h"
 #include "deflate/deflate_rebuild.h"
 #include "fuzz.h"
+#include "glyd/glyd.h"
 
 #define CONTENT_MAX ((size_t)1 << 16)
 
@@ -45,6 +46,27 @@ static void rebuild(void *workspace, const uint8_t *in, size_t size, size_t insi
   free(out);
 }
 
+/* Bytes as content to open, and behind a magic as opened content. */
+static void open_and_close(const uint8_t *in, size_t size) {
+  const size_t cap = (size_t)glyd_open_streams_bound(size), magic = sizeof GLYD_OPENED_CONTENT_MAGIC - 1;
+  uint8_t *opened = malloc(cap), *back = malloc(CONTENT_MAX);
+  if (!opened || !back) abort();
+  size_t n, n_back;
+  uint64_t content;
+  FUZZ_CHECK(glyd_open_streams(in, size, NULL, opened, cap, &n) == GLYD_OK);
+  if (n > 0) {
+    FUZZ_CHECK(glyd_opened_content_size(opened, n, &content) == GLYD_OK && content == size);
+    FUZZ_CHECK(glyd_close_streams(opened, n, NULL, back, CONTENT_MAX, &n_back) == GLYD_OK);
+    FUZZ_CHECK(n_back == size && memcmp(back, in, size) == 0);
+  }
+  memcpy(opened, GLYD_OPENED_CONTENT_MAGIC, magic);
+  memcpy(opened + magic, in, size);
+  const glyd_status status = glyd_close_streams(opened, magic + size, NULL, back, CONTENT_MAX, &n_back);
+  FUZZ_CHECK(status == GLYD_OK || status == GLYD_E_CORRUPT || status == GLYD_E_BUFFER);
+  free(opened);
+  free(back);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size < 4 || size > CONTENT_MAX) return 0;
   const size_t inside = (size_t)(data[0] | data[1] << 8) % (size - 3), len = (size_t)(data[2] | data[3] << 8);
@@ -65,6 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size > 0) {
     describe(workspace, other, in, size);
     rebuild(other, in, size, inside, len);
+    open_and_close(in, size);
   }
   free(in);
   return 0;

@@ -49,9 +49,11 @@
 #define GLYD_COLD_CONTENT_MAX (1u << 26) /* most content bytes of a cold segment */
 #define GLYD_KIND_FILTERED 8
 #define GLYD_KIND_OPENED 9
-#define GLYD_RECORD_OPENED 9                      /* no data: the frame may have segments of kind 9 */
-#define GLYD_OPENED_AREA_MAX ((uint64_t)1 << 28)  /* most bytes inside an opened segment */
-#define GLYD_OPENED_INNER_MAX ((uint64_t)1 << 26) /* and of one of the segments there */
+#define GLYD_RECORD_OPENED 9                        /* no data: the frame may have segments of kind 9 */
+#define GLYD_OPENED_AREA_MAX ((uint64_t)1 << 28)    /* most bytes inside an opened segment */
+#define GLYD_OPENED_INNER_MAX ((uint64_t)1 << 26)   /* and of one of the segments there */
+#define GLYD_OPENED_CONTENT_MAGIC "glydopnd"        /* opened content, without frame and segments */
+#define GLYD_OPENED_CONTENT_MAX ((uint64_t)1 << 28) /* most bytes that are opened so */
 
 /* piece types inside a GLYD_KIND_WEIGHTS segment */
 #define GLYD_PIECE_RAW 0

@@ -347,6 +347,21 @@ typedef struct glyd_stream_info {
 GLYD_API glyd_status glyd_survey_streams(const void *in, size_t len, const glyd_allocator *allocator,
                                          glyd_stream_info *streams, size_t cap, size_t *n);
 
+/* Content with its streams opened, for what compresses it next: what is inside
+ * as it is, and how the streams are made again (deflate/spec.md, "Opened
+ * content"). *out_len 0: nothing in it can be opened. in and out must not overlap.
+ * Errors: PARAMETER (more than GLYD_OPENED_CONTENT_MAX bytes), BUFFER (cap is
+ * less than glyd_open_streams_bound and too little), MEMORY. */
+GLYD_API uint64_t glyd_open_streams_bound(uint64_t len);
+GLYD_API glyd_status glyd_open_streams(const void *in, size_t len, const glyd_allocator *allocator, void *out,
+                                       size_t cap, size_t *out_len);
+
+/* The way back. What was opened is not checked but for its form: whoever keeps it
+ * keeps a check. *size: bytes of the content. Errors: MAGIC, TRUNCATED, CORRUPT, BUFFER (cap is less), MEMORY. */
+GLYD_API glyd_status glyd_opened_content_size(const void *in, size_t len, uint64_t *size);
+GLYD_API glyd_status glyd_close_streams(const void *in, size_t len, const glyd_allocator *allocator, void *out,
+                                        size_t cap, size_t *out_len);
+
 /* ---- fingerprints ------------------------------------------------------- */
 
 #define GLYD_FINGERPRINT_SPACING 64 /* bytes from one fingerprint to the next, at least */

@@ -4,8 +4,11 @@
  * Exported functions of the decompressor.
  */
 #include "base/base_source.h"
+#include "common/alloc.h"
+#include "deflate/deflate_rebuild.h"
 #include "frame/frame_decode.h"
 #include "frame/header_decode.h"
+#include "frame/opened_decode.h"
 #include "frame/stream_decode.h"
 #include "glyd/glyd.h"
 
@@ -73,4 +76,26 @@ glyd_status glyd_read_opened(const glyd_frame_info *frame, const void *in, size_
 glyd_status glyd_decode_inside(glyd_dctx *ctx, const glyd_frame_info *frame, void *out, size_t cap, const void *in,
                                size_t len, size_t *out_len) {
   return glyd_stream_decode_inside(ctx, frame, out, cap, in, len, out_len);
+}
+
+glyd_status glyd_opened_content_size(const void *in, size_t len, uint64_t *size) {
+  glyd_opened_info info;
+  return glyd_opened_decode_content_info(in, len, size, &info);
+}
+
+glyd_status glyd_close_streams(const void *in, size_t len, const glyd_allocator *allocator, void *out, size_t cap,
+                               size_t *out_len) {
+  glyd_opened_info info;
+  uint64_t size;
+  *out_len = 0;
+  if (!glyd_alloc_valid(allocator)) return GLYD_E_PARAMETER;
+  glyd_status status = glyd_opened_decode_content_info(in, len, &size, &info);
+  if (status) return status;
+  if (size > cap) return GLYD_E_BUFFER;
+  void *const workspace = glyd_alloc_get(allocator, glyd_deflate_rebuild_workspace());
+  if (!workspace) return GLYD_E_MEMORY;
+  status = glyd_opened_decode_content(in, &info, workspace, out, (size_t)size);
+  if (status == GLYD_OK) *out_len = (size_t)size;
+  glyd_alloc_put(allocator, workspace);
+  return status;
 }

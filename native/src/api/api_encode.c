@@ -65,3 +65,12 @@ glyd_status glyd_survey_streams(const void *in, size_t len, const glyd_allocator
   if (len == 0) return GLYD_OK;
   return glyd_opened_encode_survey(in, len, allocator, streams, cap, n);
 }
+
+uint64_t glyd_open_streams_bound(uint64_t len) { return glyd_opened_encode_content_bound(len); }
+
+glyd_status glyd_open_streams(const void *in, size_t len, const glyd_allocator *allocator, void *out, size_t cap,
+                              size_t *out_len) {
+  *out_len = 0;
+  if (!glyd_alloc_valid(allocator) || len > GLYD_OPENED_CONTENT_MAX) return GLYD_E_PARAMETER;
+  return len == 0 ? GLYD_OK : glyd_opened_encode_content(in, len, allocator, out, cap, out_len);
+}

@@ -105,3 +105,33 @@ glyd_status glyd_opened_decode_inside(unsigned cpu, void *workspace, const glyd_
   if (status == GLYD_OK) memcpy(out, area, (size_t)info->inside_size);
   return status;
 }
+
+#define MAGIC_SIZE (sizeof GLYD_OPENED_CONTENT_MAGIC - 1)
+
+glyd_status glyd_opened_decode_content_info(const uint8_t *in, size_t len, uint64_t *content_size,
+                                            glyd_opened_info *info) {
+  const size_t there = len < MAGIC_SIZE ? len : MAGIC_SIZE;
+  if (there > 0 && memcmp(in, GLYD_OPENED_CONTENT_MAGIC, there) != 0) return GLYD_E_MAGIC;
+  if (there < MAGIC_SIZE) return GLYD_E_TRUNCATED;
+  const uint8_t *const p = glyd_get_varint(in + MAGIC_SIZE, in + len, content_size);
+  if (!p || *content_size == 0 || *content_size > GLYD_OPENED_CONTENT_MAX) return GLYD_E_CORRUPT;
+  const size_t before = (size_t)(p - in);
+  const glyd_status status = glyd_opened_decode_info(p, len - before, *content_size, info);
+  if (status) return status;
+  info->head_size += (uint32_t)before;
+  /* none of them is more than 2^32 */
+  if (info->inside_size + info->kept_size + info->description_size != len - info->head_size) return GLYD_E_CORRUPT;
+  return GLYD_OK;
+}
+
+glyd_status glyd_opened_decode_content(const uint8_t *in, const glyd_opened_info *info, void *workspace, uint8_t *out,
+                                       size_t out_len) {
+  const uint8_t *const inside = in + info->head_size, *const kept = inside + info->inside_size;
+  const glyd_deflate_parts parts = {inside,
+                                    (size_t)info->inside_size,
+                                    kept,
+                                    (size_t)info->kept_size,
+                                    kept + info->kept_size,
+                                    (size_t)info->description_size};
+  return glyd_deflate_rebuild(workspace, info->n_streams, &parts, out, out_len);
+}

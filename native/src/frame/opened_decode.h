@@ -25,4 +25,12 @@ glyd_status glyd_opened_decode_inside(unsigned cpu, void *workspace, const glyd_
 glyd_status glyd_opened_decode_info(const uint8_t *payload, size_t payload_size, uint64_t content_size,
                                     glyd_opened_info *info);
 
+/* Read the head of opened content; the sizes fit. */
+glyd_status glyd_opened_decode_content_info(const uint8_t *in, size_t len, uint64_t *content_size,
+                                            glyd_opened_info *info);
+
+/* Make the content of it again: out_len bytes, exactly. The workspace is glyd_deflate_rebuild_workspace(). */
+glyd_status glyd_opened_decode_content(const uint8_t *in, const glyd_opened_info *info, void *workspace, uint8_t *out,
+                                       size_t out_len);
+
 #endif

@@ -231,22 +231,35 @@ static glyd_status encode_area(const glyd_plan *plan, const uint8_t *area, size_
   return status;
 }
 
-static glyd_status encode(const glyd_plan *plan, opener *o, uint8_t *out, size_t cap, size_t *size) {
+/* Open the input: then its parts are in the area, what is kept last, and in the description; *described 0: there are
+ * no streams, or what was opened does not come back. */
+static glyd_status open_parts(opener *o, size_t *described) {
   size_t n;
+  *described = 0;
   glyd_status status = open_all(o, NULL, 0, &n);
   if (status || o->n_streams == 0) return status;
-  const size_t described = glyd_deflate_encode_end(o->writer);
-  if (described == 0) return GLYD_OK;
+  const size_t size = glyd_deflate_encode_end(o->writer);
+  if (size == 0) return GLYD_OK;
   memcpy(o->area + o->area_size, o->kept, o->kept_size);
   int is_same;
-  status = verify(o, described, &is_same);
-  if (status || !is_same) return status;
-  uint8_t head[HEAD_MAX];
-  uint8_t *p = glyd_put_varint(head, o->n_streams << 1 | (uint64_t)o->is_cut);
+  status = verify(o, size, &is_same);
+  if (status == GLYD_OK && is_same) *described = size;
+  return status;
+}
+
+static uint8_t *put_head(const opener *o, size_t described, uint8_t *p) {
+  p = glyd_put_varint(p, o->n_streams << 1 | (uint64_t)o->is_cut);
   p = glyd_put_varint(p, o->area_size);
   p = glyd_put_varint(p, o->kept_size);
-  p = glyd_put_varint(p, described);
-  const size_t head_size = (size_t)(p - head);
+  return glyd_put_varint(p, described);
+}
+
+static glyd_status encode(const glyd_plan *plan, opener *o, uint8_t *out, size_t cap, size_t *size) {
+  size_t described;
+  glyd_status status = open_parts(o, &described);
+  if (status || described == 0) return status;
+  uint8_t head[HEAD_MAX];
+  const size_t head_size = (size_t)(put_head(o, described, head) - head);
   if (head_size + described >= cap) return GLYD_OK;
   size_t segments;
   status =
@@ -269,6 +282,41 @@ glyd_status glyd_opened_encode(const glyd_plan *plan, const uint8_t *in, size_t 
   glyd_status status = begin(&o, in, len, &plan->allocator);
   if (status == GLYD_OK) status = encode(plan, &o, out, cap, size);
   *opened = (size_t)o.opened;
+  release(&o);
+  return status;
+}
+
+#define MAGIC_SIZE (sizeof GLYD_OPENED_CONTENT_MAGIC - 1)
+#define CONTENT_HEAD_MAX (MAGIC_SIZE + HEAD_MAX + 10)
+
+uint64_t glyd_opened_encode_content_bound(uint64_t len) {
+  const uint64_t most = len < GLYD_OPENED_CONTENT_MAX ? len : GLYD_OPENED_CONTENT_MAX;
+  return CONTENT_HEAD_MAX + glyd_opened_area_max(most) + description_max((size_t)most);
+}
+
+static glyd_status put_content(opener *o, uint8_t *out, size_t cap, size_t *size) {
+  size_t described;
+  const glyd_status status = open_parts(o, &described);
+  if (status || described == 0) return status;
+  uint8_t head[CONTENT_HEAD_MAX];
+  memcpy(head, GLYD_OPENED_CONTENT_MAGIC, MAGIC_SIZE);
+  const size_t head_size = (size_t)(put_head(o, described, glyd_put_varint(head + MAGIC_SIZE, o->len)) - head);
+  const size_t area = o->area_size + o->kept_size;
+  if (head_size + area + described > cap) return GLYD_E_BUFFER;
+  memcpy(out, head, head_size);
+  memcpy(out + head_size, o->area, area);
+  memcpy(out + head_size + area, o->description, described);
+  *size = head_size + area + described;
+  return GLYD_OK;
+}
+
+glyd_status glyd_opened_encode_content(const uint8_t *in, size_t len, const glyd_allocator *allocator, uint8_t *out,
+                                       size_t cap, size_t *size) {
+  opener o;
+  *size = 0;
+  if (glyd_deflate_find(in, len, 0).kind == GLYD_FOUND_NONE) return GLYD_OK;
+  glyd_status status = begin(&o, in, len, allocator);
+  if (status == GLYD_OK) status = put_content(&o, out, cap, size);
   release(&o);
   return status;
 }

@@ -5,7 +5,8 @@
 In one call: `compress`, `decompress`, `decompress_into`. As a file: `open`,
 `GlydFile`. Piece by piece: `Compressor`, `Decompressor`. Without decoding:
 `get_frame_info`, `iter_frames`, `iter_segments`; the columns of tables and logs: `iter_records`;
-what is inside opened gzip, zip and PNG content: `iter_opened`, `iter_inside`, `survey_streams`.
+what is inside opened gzip, zip and PNG content: `iter_opened`, `iter_inside`, `survey_streams`; and such content
+opened for what stores it next: `open_streams`, `close_streams`.
 Against an older version: `Base`. Many small objects: `Dictionary`, `train_dictionary`, `Bundle`,
 `pack_objects`. Model checkpoints: `pack_model`, `unpack_model`, `verify_model`; single bf16 matrices:
 `pack_weights`, `unpack_weights`, `read_weights_info`; keys and values of a model: `pack_kv_pages`,
@@ -55,7 +56,15 @@ if TYPE_CHECKING:
     )
     from glyd_codec._oneshot import compress, decompress, decompress_into
     from glyd_codec._open import open  # noqa: A004
-    from glyd_codec._opened import OpenedInfo, StreamInfo, iter_inside, iter_opened, survey_streams
+    from glyd_codec._opened import (
+        OpenedInfo,
+        StreamInfo,
+        close_streams,
+        iter_inside,
+        iter_opened,
+        open_streams,
+        survey_streams,
+    )
     from glyd_codec._params import LEVELS
     from glyd_codec._records import ColumnInfo, RecordsInfo, iter_records
     from glyd_codec._stream import Compressor, Decompressor
@@ -102,6 +111,7 @@ __all__ = [
     "WrongBaseError",
     "__version__",
     "checksum",
+    "close_streams",
     "compress",
     "decompress",
     "decompress_into",
@@ -116,6 +126,7 @@ __all__ = [
     "load_file",
     "open",
     "open_model",
+    "open_streams",
     "open_tensors",
     "pack_kv_pages",
     "pack_model",
@@ -160,7 +171,15 @@ _NAMES = {  # what each module has; it is loaded when one of them is first used
     "_models": ("ModelReport", "PackReport", "open_model", "pack_model", "seal_model", "unpack_model", "verify_model"),
     "_oneshot": ("compress", "decompress", "decompress_into"),
     "_open": ("open",),
-    "_opened": ("OpenedInfo", "StreamInfo", "iter_inside", "iter_opened", "survey_streams"),
+    "_opened": (
+        "OpenedInfo",
+        "StreamInfo",
+        "close_streams",
+        "iter_inside",
+        "iter_opened",
+        "open_streams",
+        "survey_streams",
+    ),
     "_limits": ("Limits",),
     "_params": ("LEVELS",),
     "_records": ("ColumnInfo", "RecordsInfo", "iter_records"),

@@ -218,6 +218,15 @@ typedef struct glyd_stream_info {
 glyd_status glyd_survey_streams(const void *in, size_t len, const glyd_allocator *allocator, glyd_stream_info *streams,
                                 size_t cap, size_t *n);
 
+#define GLYD_OPENED_CONTENT_MAX ...
+
+uint64_t glyd_open_streams_bound(uint64_t len);
+glyd_status glyd_open_streams(const void *in, size_t len, const glyd_allocator *allocator, void *out, size_t cap,
+                              size_t *out_len);
+glyd_status glyd_opened_content_size(const void *in, size_t len, uint64_t *size);
+glyd_status glyd_close_streams(const void *in, size_t len, const glyd_allocator *allocator, void *out, size_t cap,
+                               size_t *out_len);
+
 typedef struct glyd_tail {
   uint64_t content_size;
   uint64_t frame_size;

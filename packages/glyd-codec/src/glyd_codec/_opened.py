@@ -1,14 +1,15 @@
 # SPDX-FileCopyrightText: 2026 The glyd authors
 # SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
-"""What is inside opened segments: the content of gzip, zip and PNG files."""
+"""What is inside opened segments and opened content: the content of gzip, zip and PNG files."""
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from glyd_codec._buffers import borrow, scratch, to_bytes
-from glyd_codec._errors import status_error
+from glyd_codec._buffers import BytesOut, borrow, scratch, to_bytes
+from glyd_codec._errors import ParameterError, limit_error, status_error
 from glyd_codec._inspect import read_stored, walk_segments
 from glyd_codec._native import ffi, lib
 from glyd_codec._stream import create_dctx, dctx_error
@@ -186,6 +187,97 @@ def survey_streams(data: ReadableBuffer) -> list[StreamInfo]:
             if n[0] <= cap:
                 return [_stream(streams[i]) for i in range(n[0])]
             cap = n[0]
+    finally:
+        ffi.release(src)
+
+
+def open_streams(data: ReadableBuffer) -> bytes | None:
+    """Open the compressed streams in content, for what stores it next.
+
+    Parameters
+    ----------
+    data
+        Any C-contiguous buffer, of up to 256 MiB: gzip, zip, PNG and files with such streams in them.
+
+    Returns
+    -------
+    bytes or None
+        What is inside the streams, as it is, and how they are made again (``native/src/deflate/spec.md``,
+        "Opened content"): for compressing it, or finding what it has in common with another; `close_streams`
+        gives data back. None: there is nothing that can be opened.
+
+    Raises
+    ------
+    ParameterError
+        For more bytes.
+    TypeError, BufferError
+        For data that is no C-contiguous buffer.
+    MemoryError
+        When memory for what is inside runs out.
+
+    Notes
+    -----
+    Takes as long as finding out with which settings of zlib each stream was made. The GIL is released.
+    """
+    src = borrow(data)
+    try:
+        if len(src) > lib.GLYD_OPENED_CONTENT_MAX:
+            raise ParameterError(
+                f"streams are opened in up to {lib.GLYD_OPENED_CONTENT_MAX} bytes of content, not in {len(src)}"
+            )
+        cap = int(lib.glyd_open_streams_bound(len(src)))
+        out = scratch(cap)
+        n = ffi.new("size_t *")
+        status = lib.glyd_open_streams(src, len(src), ffi.NULL, out, cap, n)
+        if status != lib.GLYD_OK:
+            raise status_error(status)
+        return to_bytes(out, n[0]) if n[0] else None
+    finally:
+        ffi.release(src)
+
+
+def close_streams(opened: ReadableBuffer, *, max_size: int | None = None) -> bytes:
+    """Return the content of which `open_streams` has opened the streams.
+
+    Parameters
+    ----------
+    opened
+        What it returned, in any C-contiguous buffer.
+    max_size
+        Bytes that the content may have; None: the 256 MiB that can be opened.
+
+    Returns
+    -------
+    bytes
+        The content. Only the form of what was opened is checked: keep a check of the content.
+
+    Raises
+    ------
+    FormatError
+        When it is anything else.
+    LimitError
+        When the content has more bytes.
+    MemoryError
+        When there is not enough memory.
+
+    Notes
+    -----
+    The GIL is released.
+    """
+    src = borrow(opened)
+    try:
+        size = ffi.new("uint64_t *")
+        status = lib.glyd_opened_content_size(src, len(src), size)
+        if status != lib.GLYD_OK:
+            raise status_error(status)
+        if max_size is not None and size[0] > operator.index(max_size):
+            raise limit_error("max_size", max_size, size[0])
+        out = BytesOut(size[0])
+        n = ffi.new("size_t *")
+        status = lib.glyd_close_streams(src, len(src), ffi.NULL, out.memory, size[0], n)
+        if status != lib.GLYD_OK:
+            raise status_error(status)
+        return out.take()
     finally:
         ffi.release(src)
 
