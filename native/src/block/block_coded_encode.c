@@ -316,6 +316,18 @@ static uint64_t entropy_bits(const uint32_t counts[256], size_t n) {
   return sum >> 8;
 }
 
+/* Level high: literals are priced by those of the block before, in the first by the
+ * content it begins with, of which they take about half a bit more. */
+#define PRICE_BYTES ((size_t)32 << 10)
+#define PRICE_LEAST 1024u /* fewer say nothing */
+
+static void price_literals(coded_encoder *e, const uint8_t *in, size_t n, uint64_t more) {
+  if (e->level != GLYD_LEVEL_HIGH || n < PRICE_LEAST) return;
+  uint32_t counts[256];
+  glyd_huffman_count(in, n, counts);
+  glyd_match_row_price(&e->rows, entropy_bits(counts, n) + more, n);
+}
+
 #define SPLIT_BITS 3600u                 /* tables, sizes and envelope of one more block, and its time to read */
 #define SPLIT_LITERALS ((size_t)8 << 10) /* fewer in a block are not worth looking at */
 
@@ -406,6 +418,7 @@ static glyd_status put_blocks(coded_encoder *e, block_output *o, const uint8_t *
       glyd_huffman_count(e->planes.literals + cuts[k].literal, cuts[k + 1].literal - cuts[k].literal, e->pieces[k]);
     best_cuts(e->pieces, 0, PIECES, counts, wanted);
   }
+  price_literals(e, e->planes.literals, n_literals, 0);
   if (n > GLYD_CODED_SEQUENCES_MAX) memset(wanted, 1, sizeof wanted); /* very short matches: what a block can hold */
   size_t taken = 0;
   for (size_t from = 0, to; from < n_cuts; from = to) {
@@ -472,6 +485,8 @@ glyd_status glyd_coded_segment_encode(const glyd_lz_config *config, void *worksp
   } else if (config->level == GLYD_LEVEL_HIGH) {
     glyd_match_row_reset(&e->rows, config->cpu, tables, total);
     glyd_match_row_prime(&e->rows, in, history);
+    const size_t first = len < PRICE_BYTES ? len : PRICE_BYTES;
+    price_literals(e, in + history, first, first / 2);
   } else {
     glyd_match_double_reset(&e->finder, config->cpu, tables, total);
     glyd_match_double_prime(&e->finder, in, history);

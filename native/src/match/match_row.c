@@ -15,11 +15,27 @@
 #define BITS_MAX 17  /* 2^17 rows hold 2 M positions */
 #define HASHED 8     /* bytes that must be readable at a position that is hashed */
 #define NICE 192     /* a match of that length is taken without a look at the next bytes */
-#define TRIES 10     /* candidates of a row that are compared */
 #define DEEP 64      /* longer matches are not given up for one two bytes on */
 #define SKIP_FROM 96 /* of longer matches only the ends are put into rows */
 #define SKIP_ENDS 32
 #define FAR (1u << 16) /* 4 bytes from farther off are not worth it */
+
+/* Gains, of a match over its bytes as literals: a bit of the offset counts OFFSET_BIT,
+ * a bit of a literal LITERAL_BIT / 10, a repeat slot before the one that is used SLOT.
+ * A match must gain more than LEAST. One that begins later must gain more than the
+ * one before by the rest: one or two bytes on, at a repeated offset or another. */
+#define OFFSET_BIT 8
+#define LITERAL_BIT 54u
+#define LITERAL_LEAST 20 /* bounds and first value of what a literal counts */
+#define LITERAL_MOST 44
+#define LITERAL_FIRST 32
+#define SLOT 4
+#define LEAST 16
+#define NEXT_REPEAT 4
+#define NEXT_OTHER 24
+#define SECOND_REPEAT 16
+#define SECOND_OTHER 48
+
 #define OFFSET_MAX (((size_t)1 << 28) - 8)
 
 static unsigned table_bits(uint64_t len) {
@@ -41,7 +57,13 @@ void glyd_match_row_reset(glyd_match_row *m, unsigned cpu, void *memory, size_t 
   m->repeat[0] = 1;
   m->repeat[1] = 4;
   m->repeat[2] = 8;
+  m->literal = LITERAL_FIRST;
   m->next = 0;
+}
+
+void glyd_match_row_price(glyd_match_row *m, uint64_t bits, size_t n) {
+  const uint64_t price = bits * LITERAL_BIT / (10 * (uint64_t)n);
+  m->literal = price < LITERAL_LEAST ? LITERAL_LEAST : price > LITERAL_MOST ? LITERAL_MOST : (int)price;
 }
 
 /* Row and, in the low 8 bits, the tag of a position. */
@@ -116,8 +138,9 @@ GLYD_INLINE uint32_t tag_mask(const uint8_t *tags, uint8_t tag) {
   return (mask | mask << PLACES) >> tags[PLACES] & ((1u << PLACES) - 1);
 }
 
-/* What a match saves less what its offset costs, in units of about two bits. */
-GLYD_INLINE int gain(size_t len, size_t off) { return (int)(len * 4) - (int)glyd_log2_32((uint32_t)off + 1); }
+GLYD_INLINE int gain(int literal, size_t len, size_t off) {
+  return (int)len * literal - OFFSET_BIT * (int)glyd_log2_32((uint32_t)off + 1);
+}
 
 typedef struct found {
   size_t length, offset;
@@ -136,9 +159,10 @@ GLYD_INLINE void search(glyd_match_row *m, const uint8_t *segment, const uint8_t
   uint32_t mask = tag_mask(tags, (uint8_t)hash);
   const size_t most = (size_t)(iend - ip);
   /* Candidates farther off must match for longer, and all long enough to gain more. */
-  size_t longest = f->gain >= 16 ? (size_t)f->gain / 4 : 3;
+  size_t longest = (size_t)f->gain / (size_t)m->literal;
+  if (longest < 3) longest = 3;
   if (longest + 1 > most) mask = 0;
-  for (unsigned tries = TRIES; mask != 0 && tries != 0; tries--) {
+  while (mask != 0) {
     unsigned place = latest + glyd_ctz64(mask);
     if (place >= PLACES) place -= PLACES;
     mask &= mask - 1;
@@ -149,25 +173,34 @@ GLYD_INLINE void search(glyd_match_row *m, const uint8_t *segment, const uint8_t
     const size_t length = glyd_match_count(ip, mp, iend), offset = pos - from;
     if (length <= longest) continue;
     longest = length;
-    const int g = gain(length, offset);
+    const int g = gain(m->literal, length, offset);
     if (g > f->gain && (length > 4 || offset <= FAR)) *f = (found){length, offset, g};
     if (length >= most) break;
   }
   insert(m, hash, pos);
 }
 
-/* A repeated offset at ip. */
-GLYD_INLINE void try_repeats(const uint32_t repeat[3], const uint8_t *segment, const uint8_t *ip, const uint8_t *iend,
-                             int handicap, found *f) {
+/* A repeated offset at ip that gains more than f does. */
+GLYD_INLINE void try_repeats(int literal, const uint32_t repeat[3], const uint8_t *segment, const uint8_t *ip,
+                             const uint8_t *iend, found *f) {
   const uint32_t v = glyd_load32(ip);
   const size_t pos = (size_t)(ip - segment);
   for (unsigned k = 0; k < 3; k++) {
     const size_t o = repeat[k];
     if (o > pos || glyd_load32(ip - o) != v) continue;
     const size_t length = 4 + glyd_match_count(ip + 4, ip + 4 - o, iend);
-    const int g = (int)length * 4 - (int)k - handicap;
+    const int g = (int)length * literal - SLOT * (int)k;
     if (g > f->gain) *f = (found){length, o, g};
   }
+}
+
+/* A match at ip that gains more than these bounds, at a repeated offset or another. */
+GLYD_INLINE void search_later(glyd_match_row *m, const uint32_t repeat[3], const uint8_t *segment, const uint8_t *ip,
+                              const uint8_t *iend, size_t limit, int repeated, int other, found *f) {
+  f->gain = repeated;
+  try_repeats(m->literal, repeat, segment, ip, iend, f);
+  if (f->length == 0) f->gain = other;
+  search(m, segment, ip, iend, limit, f);
 }
 
 GLYD_INLINE size_t parse(glyd_match_row *restrict m, const uint8_t *segment, size_t start, size_t end,
@@ -181,8 +214,8 @@ GLYD_INLINE size_t parse(glyd_match_row *restrict m, const uint8_t *segment, siz
   size_t n = 0;
   if (start < limit) begin_at(m, segment, start, limit);
   while (ip < ilimit) {
-    found best = {0, 0, 4};
-    try_repeats(repeat, segment, ip, iend, 0, &best);
+    found best = {0, 0, LEAST};
+    try_repeats(m->literal, repeat, segment, ip, iend, &best);
     insert_until(m, segment, (size_t)(ip - segment), limit);
     search(m, segment, ip, iend, limit, &best);
     if (best.length == 0) {
@@ -194,16 +227,10 @@ GLYD_INLINE size_t parse(glyd_match_row *restrict m, const uint8_t *segment, siz
     /* A better match one or two bytes on takes over, and is tried the same way. */
     const uint8_t *at = ip;
     while (at + 1 < ilimit && best.length < NICE) {
-      found next = {0, 0, best.gain + 4};
-      at++;
-      try_repeats(repeat, segment, at, iend, 0, &next);
-      search(m, segment, at, iend, limit, &next);
-      if (next.length == 0 && at + 1 < ilimit && at == ip + 1 && best.length < DEEP) {
-        next.gain = best.gain + 7;
-        at++;
-        try_repeats(repeat, segment, at, iend, 0, &next);
-        search(m, segment, at, iend, limit, &next);
-      }
+      found next = {0, 0, 0};
+      search_later(m, repeat, segment, ++at, iend, limit, best.gain + NEXT_REPEAT, best.gain + NEXT_OTHER, &next);
+      if (next.length == 0 && at + 1 < ilimit && at == ip + 1 && best.length < DEEP)
+        search_later(m, repeat, segment, ++at, iend, limit, best.gain + SECOND_REPEAT, best.gain + SECOND_OTHER, &next);
       if (next.length == 0) break;
       best = next;
       ip = at;

@@ -18,6 +18,7 @@ typedef struct glyd_match_row {
   unsigned bits;                         /* log2 of the number of rows */
   unsigned cpu;                          /* GLYD_CPU_*; what is found does not depend on it */
   uint32_t repeat[3];                    /* last three different offsets */
+  int literal;                           /* what a literal costs, in the units of gains */
   size_t next;                           /* first position that is not in its row */
   uint32_t hashes[GLYD_MATCH_ROW_AHEAD]; /* of the positions from next on */
 } glyd_match_row;
@@ -27,6 +28,9 @@ size_t glyd_match_row_workspace(uint64_t segment_size);
 
 /* Start a segment of len bytes; memory as glyd_match_row_workspace(len or more) says. */
 void glyd_match_row_reset(glyd_match_row *m, unsigned cpu, void *memory, size_t len);
+
+/* From now on literals cost as much as these n, n > 0, that take so many bits. */
+void glyd_match_row_price(glyd_match_row *m, uint64_t bits, size_t n);
 
 /* As glyd_match_double_parse. */
 size_t glyd_match_row_parse(glyd_match_row *m, const uint8_t *segment, size_t start, size_t end, glyd_sequence *seqs);
