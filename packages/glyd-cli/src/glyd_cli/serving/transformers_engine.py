@@ -175,7 +175,7 @@ class TransformersEngine:
             self._model.set_attn_implementation(ATTENTION)
             self._undo.append(lambda: self._model.set_attn_implementation(usual))
         if self._parts:
-            self._undo.append(glyd_gpu.use_layer_parts(self._model))
+            self._undo.append(glyd_gpu.use_step_parts(self._model))
         noted = _Noted()
         processors = ContinuousBatchingLogitsProcessorList(LogitsProcessorList([noted]))
         processors.tensors_required = 1
