@@ -258,27 +258,39 @@ static uint64_t decoder_memory(const encoder *e, uint64_t streams) {
   return n;
 }
 
-int glyd_record_encode(void *memory, uint64_t memory_len, const uint8_t *in, size_t len, glyd_record_sink sink,
-                       void *arg) {
+unsigned glyd_record_ways(const uint8_t *in, size_t len, glyd_record_way *ways, int *compare) {
   uint8_t separator;
+  unsigned n = 0;
+  *compare = 0;
   if (len > UINT32_MAX / 4) return 0;
-  const unsigned shape = glyd_record_detect(in, (uint32_t)len, &separator);
-  const int document = (shape == GLYD_SHAPE_NONE || shape == GLYD_SHAPE_LOG || shape == GLYD_SHAPE_DELIMITED) &&
-                       glyd_record_may_be_document(in, (uint32_t)len);
-  if (shape == GLYD_SHAPE_NONE && !document) return 0;
+  const uint32_t size = (uint32_t)len;
+  const unsigned shape = glyd_record_detect(in, size, &separator);
+  const glyd_record_way found = {shape, separator}, log = {GLYD_SHAPE_LOG, separator};
+  if ((shape == GLYD_SHAPE_NONE || shape == GLYD_SHAPE_LOG || shape == GLYD_SHAPE_DELIMITED) &&
+      glyd_record_may_be_document(in, size)) {
+    ways[n++] = (glyd_record_way){GLYD_SHAPE_DOCUMENT, separator};
+    if (shape != GLYD_SHAPE_NONE) ways[n++] = found;
+    return n;
+  }
+  if (shape == GLYD_SHAPE_NONE) return 0;
+  ways[n++] = found;
+  if (shape == GLYD_SHAPE_JSON && glyd_record_may_be_wrapped(in, size))
+    ways[n++] = (glyd_record_way){GLYD_SHAPE_WRAPPED, separator};
+  if (shape == GLYD_SHAPE_DELIMITED && glyd_record_may_be_log(in, size, separator)) ways[n++] = log;
+  *compare = n > 1;
+  return n;
+}
+
+int glyd_record_encode(void *memory, uint64_t memory_len, const uint8_t *in, size_t len, glyd_record_way way,
+                       glyd_record_sink sink, void *arg) {
   glyd_record_memory whole = {memory, (uint8_t *)memory + memory_len};
+  if (len > UINT32_MAX / 4) return 0;
   encoder *const e = glyd_record_memory_get(&whole, 1, sizeof *e);
   if (!e) return 0;
   memset(e, 0, sizeof *e);
   e->memory = whole;
-  int found = document && glyd_record_split(&e->rows, &e->memory, in, (uint32_t)len, GLYD_SHAPE_DOCUMENT, separator);
-  if (shape == GLYD_SHAPE_JSON && glyd_record_may_be_wrapped(in, (uint32_t)len))
-    found = glyd_record_split(&e->rows, &e->memory, in, (uint32_t)len, GLYD_SHAPE_WRAPPED, separator);
-  if (!found && shape != GLYD_SHAPE_NONE) {
-    e->memory.at = whole.at;
-    found = glyd_record_split(&e->rows, &e->memory, in, (uint32_t)len, shape, separator);
-  }
-  if (!found || !make_tables(e)) return 0;
+  if (!glyd_record_split(&e->rows, &e->memory, in, (uint32_t)len, way.shape, way.separator) || !make_tables(e))
+    return 0;
   uint64_t streams = GLYD_RECORD_STREAM_FIRST + (e->n_tables > 1), columns = 0;
   uint32_t most = 0;
   for (uint32_t i = 0; i < e->n_tables; i++) {

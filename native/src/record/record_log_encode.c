@@ -17,11 +17,13 @@
 #define WORDS_KEPT 2u /* words at the start that stay in the skeleton of level 1 */
 #define HEAD_SLOTS 4u /* of level 2, before the rest */
 #define LINE_MAX 4096u
-#define COMMON 64u     /* lines: so many with the same skeleton surely gain from a template */
+#define COMMON 64u        /* lines: so many with the same skeleton surely gain from a template */
+#define COMMON_SHARE 512u /* or, of wrapped lines, one in so many */
+#define COMMON_LEAST 4u
 #define TAKEN_MAX 160u /* skeletons that become templates at once */
 #define FIELDS_MAX 64u /* of a line that may be cut out; what follows stays as it is */
 #define LEADING 8u     /* fields whose texts are counted */
-#define TEXTS_MAX 192u /* different texts of a leading field with digits that is cut out */
+#define TEXTS_MAX 192u /* different texts of a field of heads that are no numbers */
 #define TEXTS_LOG 9u
 #define GROUP_MAX 1024u                 /* skeletons of lines with the same number of fields that are compared */
 #define PARTS 16u                       /* of long content that are looked at for fields */
@@ -373,10 +375,7 @@ static skeleton *find(const splitter *s, uint64_t hash) {
 
 typedef struct group {
   uint32_t n_skeletons, lines;
-  uint64_t digits;                 /* fields that have slots in some line */
-  uint32_t texts[LEADING];         /* different ones, TEXTS_MAX + 1: too many */
   uint32_t numeric[LEADING];       /* lines whose field is a number */
-  uint32_t *seen;                  /* LEADING sets of hashes */
   const uint8_t *first[GROUP_MAX]; /* a line of each skeleton */
 } group;
 
@@ -390,23 +389,10 @@ typedef struct finder {
   uint32_t lines;
 } finder;
 
-static void count_text(group *g, uint32_t f, uint64_t hash) {
-  if (g->texts[f] > TEXTS_MAX) return;
-  uint32_t *const set = g->seen + ((size_t)f << TEXTS_LOG);
-  const uint32_t mark = (uint32_t)(hash >> 32) | 1;
-  uint32_t k = (uint32_t)hash & ((1u << TEXTS_LOG) - 1);
-  while (set[k] != 0 && set[k] != mark) k = (k + 1) & ((1u << TEXTS_LOG) - 1);
-  if (set[k] == 0) g->texts[f]++;
-  set[k] = mark;
-}
-
 static group *new_group(glyd_record_memory *memory) {
   group *const g = glyd_record_memory_get(memory, 1, sizeof *g);
   if (!g) return NULL;
   memset(g, 0, sizeof *g);
-  g->seen = glyd_record_memory_get(memory, (uint64_t)LEADING << TEXTS_LOG, sizeof *g->seen);
-  if (!g->seen) return NULL;
-  memset(g->seen, 0, (sizeof *g->seen * LEADING) << TEXTS_LOG);
   return g;
 }
 
@@ -421,12 +407,8 @@ static int collect(finder *x, const uint8_t *p, const uint8_t *end) {
     if (!g) return 0;
     g->lines++;
     x->lines++;
-    for (uint32_t f = 0, slots = 0; f < l->n_fields; f++) {
-      g->digits |= (uint64_t)(l->slots_until[f] > slots) << f;
-      slots = l->slots_until[f];
-      if (f >= LEADING) continue;
+    for (uint32_t f = 0; f < l->n_fields && f < LEADING; f++) {
       const uint64_t hash = mix(0, x->s->rows->in + l->field[f].at, l->field[f].len);
-      count_text(g, f, hash);
       g->numeric[f] += (uint32_t)is_numeric(l, f);
       x->head[(f << TEXTS_LOG) + (hash >> 20 & ((1u << TEXTS_LOG) - 1))] = 1;
     }
@@ -474,7 +456,6 @@ static uint64_t choose_cut(const finder *x, const group *g, uint32_t n_fields) {
       x->hashes[(size_t)i * (FIELDS_MAX + 1) + f] = x->l->skeleton[f] ^ x->l->before[f] * 3;
   }
   for (uint32_t f = 0; f < n_fields; f++) {
-    if (g->digits >> f & 1 && (f >= LEADING || g->texts[f] > TEXTS_MAX)) continue;
     for (uint32_t i = 1; i < n; i++)
       if (x->hashes[(size_t)i * (FIELDS_MAX + 1) + f] != x->hashes[f]) may |= (uint64_t)1 << f;
   }
@@ -594,11 +575,11 @@ static void count_level(splitter *s, const uint8_t *in, unsigned level, line *l)
   }
 }
 
-/* Lines whose skeleton is common. */
-static uint32_t common_lines(const splitter *s) {
+/* Lines whose skeleton so many have. */
+static uint32_t common_lines(const splitter *s, uint32_t least) {
   uint32_t sum = 0;
   for (uint32_t k = 0; k <= s->table_mask; k++)
-    if (s->table[k].count >= COMMON) sum += s->table[k].count;
+    if (s->table[k].count >= least) sum += s->table[k].count;
   return sum;
 }
 
@@ -711,13 +692,16 @@ int glyd_record_split_log(glyd_record_rows *rows, int wrapped) {
   s.cap_kept = half / sizeof *s.kept < UINT32_MAX ? (uint32_t)(half / sizeof *s.kept) : UINT32_MAX;
   memory->end = memory->at + half;
   static const uint32_t most[4] = {TAKEN_MAX, 60, 30, 8};
+  const uint32_t share = lines / COMMON_SHARE, common = share < COMMON_LEAST ? COMMON_LEAST
+                                                        : share < COMMON     ? share
+                                                                             : COMMON;
   int few = 0; /* templates take few of the lines */
   for (unsigned level = 0; level < 3; level++) {
     if (few && level == 1) continue;
     const unsigned at = level == 2 && s.head > 0 ? HEAD : level;
     count_level(&s, rows->in, at, l);
-    if (level == 0 && s.head > 0) few = (uint64_t)common_lines(&s) * 4 < (uint64_t)lines * 3;
-    if (wrapped && level == 0 && (uint64_t)common_lines(&s) * 4 < (uint64_t)lines * 3) { /* prose */
+    if (level == 0 && s.head > 0) few = (uint64_t)common_lines(&s, COMMON) * 4 < (uint64_t)lines * 3;
+    if (wrapped && level == 0 && (uint64_t)common_lines(&s, common) * 4 < (uint64_t)lines * 3) { /* prose */
       memory->end = end;
       return 0;
     }

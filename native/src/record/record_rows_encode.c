@@ -190,7 +190,9 @@ unsigned glyd_record_detect(const uint8_t *in, uint32_t len, uint8_t *separator)
   return start;
 }
 
-#define WORDS_LEAST 4u /* blanks in a text that may be a line of a log */
+#define WORDS_LEAST 4u   /* blanks in a text that may be a line of a log */
+#define WRAPPED_LEAST 8u /* such texts have one byte in so many, or more */
+#define LONG_FIELD 16u   /* bytes between commas, as a mean, of what may be a log */
 
 int glyd_record_may_be_wrapped(const uint8_t *in, uint32_t len) {
   const uint32_t n = len < GLYD_RECORD_SAMPLE ? len : GLYD_RECORD_SAMPLE;
@@ -216,7 +218,17 @@ int glyd_record_may_be_wrapped(const uint8_t *in, uint32_t len) {
     texts += longest;
     p = stop + 1;
   }
-  return texts * 2 > n;
+  return texts * WRAPPED_LEAST > n;
+}
+
+int glyd_record_may_be_log(const uint8_t *in, uint32_t len, uint8_t separator) {
+  const uint32_t n = len < GLYD_RECORD_SAMPLE ? len : GLYD_RECORD_SAMPLE;
+  const uint8_t *const p = in + (len - n) / 2;
+  uint32_t fields = 0;
+  if (separator == '\t' || separator == GLYD_RECORD_FIXED) return 0;
+  if (separator != ',') return 1;
+  for (uint32_t i = 0; i < n; i++) fields += p[i] == separator || p[i] == '\n';
+  return fields * LONG_FIELD < n;
 }
 
 #define FOREIGN 16u /* one byte in so many outside of texts that JSON has in texts only: a log with brackets in it */

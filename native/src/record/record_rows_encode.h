@@ -88,7 +88,10 @@ typedef struct glyd_record_rows {
 /* What the content looks like, judged by samples: GLYD_SHAPE_*, and the separator. */
 unsigned glyd_record_detect(const uint8_t *in, uint32_t len, uint8_t *separator);
 
-/* Are most bytes of lines of JSON in one text a line with several words? */
+/* May delimited lines be a log whose lines happen to have as many separators? */
+int glyd_record_may_be_log(const uint8_t *in, uint32_t len, uint8_t separator);
+
+/* Are many bytes of lines of JSON in one text a line with several words? */
 int glyd_record_may_be_wrapped(const uint8_t *in, uint32_t len);
 
 /* May it be a document of JSON, rather than an object a line? */

@@ -141,8 +141,9 @@ static int put_payload(payload *p, uint8_t *end) {
   return 1;
 }
 
-int glyd_segment_record_encode(const glyd_lz_config *config, void *lz, void *workspace, const uint8_t *in, size_t len,
-                               uint8_t *out, size_t cap, size_t *out_len) {
+/* One way to cut the content into rows. bests: spend time on levels above the one asked for. */
+static int encode_way(const glyd_lz_config *config, void *lz, void *workspace, const uint8_t *in, size_t len,
+                      glyd_record_way way, int bests, uint8_t *out, size_t cap, size_t *out_len) {
   const uint64_t memory = glyd_record_encode_memory(config->segment_size);
   const uint64_t scratch_size = GLYD_RECORD_ALIGN(glyd_segment_stream_scratch(config->segment_size));
   uint8_t *at = (uint8_t *)workspace + memory;
@@ -156,12 +157,51 @@ int glyd_segment_record_encode(const glyd_lz_config *config, void *lz, void *wor
     glyd_stream_level *const better = &p.w.better[i];
     better->lz = at;
     const glyd_lz_config *const level = &better->config;
-    better->left = level->level == 0 ? 0 : len * level->segment_size / config->segment_size;
-    if (level->level == GLYD_LEVEL_HIGH && len <= SMALL)
+    better->left = level->level == 0 || !bests ? 0 : len * level->segment_size / config->segment_size;
+    if (level->level == GLYD_LEVEL_HIGH && len <= SMALL && bests)
       better->left = len < level->segment_size ? len : level->segment_size;
     at += level_workspace(better);
   }
-  if (!glyd_record_encode(workspace, memory, in, len, put_stream, &p) || !put_payload(&p, out + cap)) return 0;
+  if (!glyd_record_encode(workspace, memory, in, len, way, put_stream, &p) || !put_payload(&p, out + cap)) return 0;
   *out_len = (size_t)(p.w.at - out);
   return 1;
+}
+
+#define SAMPLE_LEAST ((size_t)64 << 10) /* of content that several ways are tried on */
+#define SAMPLE_MOST ((size_t)256 << 10)
+#define SAMPLE_SHARE 8u /* one byte in so many */
+
+/* Put the way that makes the smallest payload of a sample first. */
+static void choose_way(const glyd_lz_config *config, void *lz, void *workspace, const uint8_t *in, size_t len,
+                       uint8_t *out, size_t cap, unsigned n, glyd_record_way *ways) {
+  size_t size = len / SAMPLE_SHARE, best = SIZE_MAX;
+  unsigned first = 0;
+  size = size < SAMPLE_LEAST ? SAMPLE_LEAST : size > SAMPLE_MOST ? SAMPLE_MOST : size;
+  if (size > len) size = len;
+  const uint8_t *from = in + (len - size) / 2, *const end = from + size;
+  if (from > in) {
+    const uint8_t *const line = memchr(from, '\n', size);
+    if (line) from = line + 1;
+  }
+  for (unsigned i = 0; i < n; i++) {
+    size_t got;
+    if (!encode_way(config, lz, workspace, from, (size_t)(end - from), ways[i], 0, out, cap, &got) || got >= best)
+      continue;
+    best = got;
+    first = i;
+  }
+  const glyd_record_way way = ways[first];
+  for (; first > 0; first--) ways[first] = ways[first - 1];
+  ways[0] = way;
+}
+
+int glyd_segment_record_encode(const glyd_lz_config *config, void *lz, void *workspace, const uint8_t *in, size_t len,
+                               uint8_t *out, size_t cap, size_t *out_len) {
+  glyd_record_way ways[GLYD_RECORD_WAYS];
+  int compare;
+  const unsigned n = glyd_record_ways(in, len, ways, &compare);
+  if (compare) choose_way(config, lz, workspace, in, len, out, cap, n, ways);
+  for (unsigned i = 0; i < n; i++)
+    if (encode_way(config, lz, workspace, in, len, ways[i], 1, out, cap, out_len)) return 1;
+  return 0;
 }

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The glyd authors
 # SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
 """More tables for the tests of record segments: decimals, columns at fixed places, documents of JSON, lines that name
-what other lines named, and lines inside objects of JSON."""
+what other lines named, lines inside objects of JSON, and logs that look like tables."""
 
 from __future__ import annotations
 
@@ -52,6 +52,54 @@ def wrapped(lines, seed=10, *, spaced=False):
         out.append(json.dumps(row, separators=None if spaced else (",", ":")) + "\n")
         if i % 400 == 7:
             out.append('{"log":"' + "no more " * rng.randrange(9) + "\n")
+    return "".join(out).encode()
+
+
+def queries(n, seed=12):
+    """Lines of a name server: each name is made of other words, and stands in a line twice."""
+    rng = random.Random(seed)
+    words = ["api", "cdn", "mail", "db", "auth", "node-7", "us-east-1", "b2b", "metrics", "img"]
+    names = [".".join(rng.choice(words) for _ in range(rng.randrange(1, 4))) for _ in range(300)]
+    out = []
+    for i in range(n):
+        name = f"{rng.choice(names)}.{rng.choice(['example', 'test', 'internal'])}"
+        client = f"client @0x7f{rng.randrange(4):09x} 10.0.0.{rng.randrange(60)}#{rng.randrange(1024, 65536)}"
+        time = f"03-Feb-2024 04:{i // 60 % 60:02}:{i % 60:02}.{rng.randrange(1000):03}"
+        out.append(f"{time} {client} ({name}): query: {name} IN {rng.choice(['A', 'AAAA', 'MX'])} + (10.0.0.1)\n")
+        if i % 2 == 0:
+            out.append(f"{time} {client} ({name}): query failed (REFUSED) for {name}/IN/A at query.c:5708\n")
+    return "".join(out).encode()
+
+
+def proxied(n, seed=13):
+    """Lines of a proxy: nearly all have as many semicolons, in the names of browsers."""
+    rng = random.Random(seed)
+    systems = ["Windows NT 10.0; Win64; x64", "X11; Linux x86_64; rv:120.0", "Linux; Android 13; Pixel 7"]
+    out = []
+    for i in range(n):
+        time = f"03/Feb/2024:04:{i // 60 % 60:02}:{i % 60:02}.{rng.randrange(1000):03}"
+        agent = f"Mozilla/5.0 ({rng.choice(systems)}) Version/{rng.randrange(90, 130)}"
+        path = f"/{rng.choice(['c', 'p', 'api/v2'])}/{rng.choice(['boots', 'lamps', 'toys'])}-{rng.randrange(999)}"
+        sizes = f"0/0/{rng.randrange(9)}/{rng.randrange(80)} 200 {rng.randrange(100, 4000)}"
+        out.append(f'10.0.0.{rng.randrange(40)}:{rng.randrange(65536)} [{time}] www {sizes} {{{agent}}} "GET {path}"\n')
+    return "".join(out).encode()
+
+
+def messages(n, seed=14):
+    """Lines of JSON of a service, of which messages are less than half."""
+    rng = random.Random(seed)
+    out = []
+    for i in range(n):
+        text = rng.choice(
+            [
+                f"Token validated for user {rng.randrange(900)} in {rng.randrange(99)} ms",
+                f"Request GET /{rng.choice('abcd')}/{rng.choice(['x', 'y'])}-{rng.randrange(99)} completed with status 200",
+                f"Item {rng.randrange(9000)} added to cart {rng.randrange(400)}: total={rng.random() * 300:.2f}",
+            ]
+        )
+        row = {"timestamp": f"2024-02-03T04:{i // 60 % 60:02}:{i % 60:02}.{rng.randrange(10**6):06}Z", "event": text}
+        row |= {"level": rng.choice(["info", "debug"]), "logger": f"shop.{rng.choice(['cart', 'auth'])}", "pid": 4711}
+        out.append(json.dumps(row) + "\n")
     return "".join(out).encode()
 
 

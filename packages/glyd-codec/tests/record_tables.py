@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import random
 
-from record_more_tables import columns, decimals, documents, jobs, wrapped
+from record_more_tables import columns, decimals, documents, jobs, messages, proxied, queries, wrapped
 
 import glyd
 
@@ -173,6 +173,9 @@ CLEAN = {
     "boots": boots(3000),
     "jobs": jobs(1500),
     "wrapped": wrapped(calls(1500)),
+    "queries": queries(1500),
+    "proxied": proxied(1500),
+    "messages": messages(2500),
     "wrapped with spaces": wrapped(calls(1500, 11), spaced=True),
     "notes": notes(2000, "\n"),
     "notes with zeros": notes(2000, "\n\0"),

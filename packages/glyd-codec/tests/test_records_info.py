@@ -24,6 +24,9 @@ SHAPES = {
     "jobs": "log",
     "wrapped": "log",
     "wrapped with spaces": "log",
+    "queries": "log",
+    "proxied": "log",
+    "messages": "log",
     **dict.fromkeys(("pretty", "keyed", "arrays", "features", "lines"), "json"),
 }
 
