@@ -25,6 +25,8 @@
 #define LEADING 8u     /* fields whose texts are counted */
 #define TEXTS_MAX 192u /* different texts of a field of heads that are no numbers */
 #define TEXTS_LOG 9u
+#define TOGETHER 3u                     /* fields that vary together at most */
+#define TOGETHER_GAIN 8u                /* without them one skeleton in so many is left */
 #define GROUP_MAX 1024u                 /* skeletons of lines with the same number of fields that are compared */
 #define PARTS 16u                       /* of long content that are looked at for fields */
 #define PART_BYTES ((uint32_t)32 << 10) /* of each, at most; else half of all */
@@ -445,6 +447,51 @@ static uint32_t count_different(const finder *x, uint32_t n, uint32_t n_fields, 
   return different;
 }
 
+/* How many skeletons has a field of those compared? */
+static uint32_t count_variants(const finder *x, uint32_t n, uint32_t n_fields, uint32_t f) {
+  return count_different(x, n, n_fields, ~((uint64_t)1 << f));
+}
+
+/* The field without which fewest of the skeletons differ, if those are fewer than now: its bit, or 0. */
+static uint64_t best_field(const finder *x, uint32_t n, uint32_t n_fields, uint64_t may, uint64_t cut, uint32_t *now) {
+  uint64_t best = 0;
+  for (uint32_t f = 0; f < n_fields; f++) {
+    const uint64_t bit = (uint64_t)1 << f;
+    if (!(may & bit) || cut & bit) continue;
+    const uint32_t d = count_different(x, n, n_fields, cut | bit);
+    if (d >= *now) continue;
+    *now = d;
+    best = bit;
+  }
+  return best;
+}
+
+/* Fields that vary together, as a name that stands in a line twice: none of them alone leaves fewer skeletons. Those
+ * with the most skeletons are cut until few are left, and then those kept that make no difference. 0: no few such. */
+static uint64_t cut_together(const finder *x, uint32_t n, uint32_t n_fields, uint64_t may, uint64_t cut,
+                             uint32_t *now) {
+  uint32_t variants[FIELDS_MAX];
+  for (uint32_t f = 0; f < n_fields; f++)
+    variants[f] = may >> f & 1 && !(cut >> f & 1) ? count_variants(x, n, n_fields, f) : 0;
+  uint64_t all = cut;
+  uint32_t left = *now;
+  for (uint32_t k = 0; k < TOGETHER && left * TOGETHER_GAIN > *now; k++) {
+    uint32_t most = 0;
+    for (uint32_t f = 1; f < n_fields; f++) most = variants[f] > variants[most] ? f : most;
+    if (variants[most] * 4 < *now) return 0;
+    variants[most] = 0;
+    all |= (uint64_t)1 << most;
+    left = count_different(x, n, n_fields, all);
+  }
+  if (left * TOGETHER_GAIN > *now) return 0;
+  for (uint32_t f = 0; f < n_fields; f++) {
+    const uint64_t without = all & ~((uint64_t)1 << f);
+    if (without != all && !(cut >> f & 1) && count_different(x, n, n_fields, without) == left) all = without;
+  }
+  *now = left;
+  return all & ~cut;
+}
+
 /* Fields whose skeletons go with many skeletons of the rest: the most telling first. */
 static uint64_t choose_cut(const finder *x, const group *g, uint32_t n_fields) {
   const uint32_t n = g->n_skeletons;
@@ -455,23 +502,19 @@ static uint64_t choose_cut(const finder *x, const group *g, uint32_t n_fields) {
     for (uint32_t f = 0; f <= n_fields; f++)
       x->hashes[(size_t)i * (FIELDS_MAX + 1) + f] = x->l->skeleton[f] ^ x->l->before[f] * 3;
   }
-  for (uint32_t f = 0; f < n_fields; f++) {
+  for (uint32_t f = 0; f < n_fields; f++)
     for (uint32_t i = 1; i < n; i++)
       if (x->hashes[(size_t)i * (FIELDS_MAX + 1) + f] != x->hashes[f]) may |= (uint64_t)1 << f;
-  }
   for (uint32_t now = count_different(x, n, n_fields, 0); now > 2;) {
-    uint32_t best = now, at = 0;
-    for (uint32_t f = 0; f < n_fields; f++) {
-      if (!(may >> f & 1) || cut >> f & 1) continue;
-      const uint32_t d = count_different(x, n, n_fields, cut | (uint64_t)1 << f);
-      if (d < best) {
-        best = d;
-        at = f;
-      }
+    uint32_t left = now;
+    uint64_t more = best_field(x, n, n_fields, may, cut, &left);
+    if (left * 4 > now * 3) {
+      left = now;
+      more = cut_together(x, n, n_fields, may, cut, &left);
     }
-    if (best * 4 > now * 3) break;
-    cut |= (uint64_t)1 << at;
-    now = best;
+    if (more == 0) break;
+    cut |= more;
+    now = left;
   }
   return cut;
 }
