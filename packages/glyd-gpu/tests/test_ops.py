@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import glyd_codec
 import glyd_gpu
-from glyd_gpu import EXACT, FAST, INVARIANT, LAYOUTS, PackedMeta, check
+from glyd_gpu import EXACT, FAST, INVARIANT, LAYOUTS, SAME, PackedMeta, check
 from glyd_gpu._matrices import KINDS, bits, gaussian, special
 
 ops = torch.ops.glyd
@@ -58,7 +58,7 @@ def test_any_shape(layout, kind, rows, cols, seed):
     assert torch.equal(bits(ops.embedding(ids, pack, meta)), bits(weight[ids]))
 
 
-@pytest.mark.parametrize("mode", [FAST, EXACT, INVARIANT])
+@pytest.mark.parametrize("mode", [FAST, EXACT, INVARIANT, SAME])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("shape", [(300,), (1, 300), (5, 300), (2, 3, 300), (0, 300), (2, 0, 300)])
 @pytest.mark.parametrize("with_bias", [False, True])
@@ -136,7 +136,7 @@ def test_opcheck():
     pack, meta = packed(weight, "tiered")
     x = torch.randn(3, 250, dtype=torch.bfloat16, requires_grad=True)
     bias = torch.randn(126, dtype=torch.bfloat16, requires_grad=True)
-    for mode in (FAST, EXACT, INVARIANT):
+    for mode in (FAST, EXACT, INVARIANT, SAME):
         torch.library.opcheck(ops.linear.default, (x, pack, meta, bias, mode))
         torch.library.opcheck(ops.linear.default, (x.detach(), pack, meta, None, mode))
     torch.library.opcheck(ops.unpack.default, (pack, meta))

@@ -32,8 +32,9 @@ from glyd_gpu._errors import (
 from glyd_gpu._layer_parts import use_layer_parts
 from glyd_gpu._loading import Report, dequantize, from_pretrained, report, save_pretrained
 from glyd_gpu._meta import LAYOUTS, PackedMeta
-from glyd_gpu._ops import EXACT, FAST, INVARIANT, MODES
+from glyd_gpu._ops import EXACT, FAST, INVARIANT, MODES, SAME
 from glyd_gpu._packs import concat_rows, slice_cols, slice_rows
+from glyd_gpu._same_order import use_same_order
 from glyd_gpu._step_parts import use_step_parts
 from glyd_gpu._verify import verify_packs
 from glyd_gpu._version import __version__
@@ -49,6 +50,7 @@ __all__ = [
     "INVARIANT",
     "LAYOUTS",
     "MODES",
+    "SAME",
     "CudaError",
     "GlydKVCache",
     "GpuError",
@@ -72,6 +74,7 @@ __all__ = [
     "slice_rows",
     "use_layer_parts",
     "use_packed_blocks",
+    "use_same_order",
     "use_step_parts",
     "verify_packs",
 ]

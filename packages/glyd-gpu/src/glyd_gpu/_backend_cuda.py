@@ -19,11 +19,11 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-from glyd_gpu import _products, _routes
+from glyd_gpu import _products, _routes, _same_order
 from glyd_gpu._errors import CudaError, ParameterError, UnsupportedDeviceError
 from glyd_gpu._library import call, load
 from glyd_gpu._meta import LAYOUTS, PackedMeta
-from glyd_gpu._ops import EXACT, FAST, check_embedding, check_experts, check_linear, check_pack, check_weight, library
+from glyd_gpu._ops import EXACT, FAST, SAME, check_embedding, check_experts, check_linear, check_pack, check_weight, library
 
 GENERIC_TOKENS = 64  # kTokensMax of linear_generic.cu
 OLDEST = (8, 0)  # mma.sync with bf16
@@ -122,6 +122,16 @@ def _decode(
     return F.linear(x, unpack(pack, meta), bias)
 
 
+def _same(
+    x: torch.Tensor, pack: torch.Tensor, meta: Sequence[int], bias: torch.Tensor | None, known: Any, stream: int
+) -> torch.Tensor:
+    """Multiply with the bits that plain weights have in `_same_order`; tiered by decoding first."""
+    bias = None if bias is None else bias.contiguous()
+    if meta[0] == LAYOUTS["mma12"]:
+        return _same_order.packed(x, pack, meta[1], bias, known, stream)
+    return _same_order.plain(x, unpack(pack, meta), bias, stream)
+
+
 PRODUCTS: dict[str, Callable[..., torch.Tensor]] = {"generic": _generic, "decode": _decode}
 
 
@@ -138,6 +148,8 @@ def linear(
             # the shape that the layer would see: torch may choose its product by it
             return _decode(x, pack, meta, bias, known, stream)
         flat = x.reshape(-1, meta[2]).contiguous()
+        if mode == SAME:
+            return _same(flat, pack, meta, bias, known, stream).view(shape)
         route = _routes.choose(meta, flat.shape[0], pack.device) if mode == FAST else _routes.Route("generic")
         bias = None if bias is None else bias.contiguous()
         if route.config:

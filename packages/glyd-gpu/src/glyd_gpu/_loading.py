@@ -35,7 +35,7 @@ def from_pretrained(
     *,
     device: str | int | torch.device | None = None,
     layout: Literal["auto", "tiered", "mma12"] = "auto",
-    exact: bool = False,
+    exact: bool | Literal["fast"] = False,
     merge: bool = True,
     compile: bool = True,  # noqa: A002 - what it does
     verify: bool = False,
@@ -55,7 +55,9 @@ def from_pretrained(
         Of weights that are not packed yet. "auto": "mma12" when it leaves a quarter of the device's free
         memory, else "tiered". A packed directory has its own.
     exact
-        Decode each layer and multiply as torch does: logits have the bits of the bf16 model's.
+        True: decode each layer and multiply as torch does, so that logits have the bits of the bf16 model's. "fast", on
+        Hopper: multiply from the packed form at full speed; logits have the bits of the bf16 model's after
+        `use_same_order`, and a sequence has the same in every batch.
     merge
         On CUDA, run q, k, v and gate, up as one product each, and few tokens with the packs of their
         experts; not with ``exact``.

@@ -19,8 +19,8 @@ import torch.nn.functional as F  # noqa: N812
 from glyd_gpu._errors import ShapeError
 from glyd_gpu._meta import BLOCK_ROWS
 
-FAST, EXACT, INVARIANT = 0, 1, 2
-MODES = {"fast": FAST, "exact": EXACT, "invariant": INVARIANT}
+FAST, EXACT, INVARIANT, SAME = 0, 1, 2, 3
+MODES = {"fast": FAST, "exact": EXACT, "invariant": INVARIANT, "same": SAME}
 
 library = torch.library.Library("glyd", "DEF")
 library.define(

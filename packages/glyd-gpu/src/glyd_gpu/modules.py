@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Sequence
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Literal, cast
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -25,7 +25,7 @@ from torch import nn
 from glyd_gpu._captured import CapturedForward
 from glyd_gpu._errors import ParameterError, ReadOnlyWeightError, ShapeError
 from glyd_gpu._meta import BLOCK_ROWS
-from glyd_gpu._ops import EXACT, FAST
+from glyd_gpu._ops import EXACT, FAST, SAME
 from glyd_gpu._tensors import SUFFIX, PackedTensor, decode, reread
 from glyd_gpu._view import PackedView
 
@@ -105,9 +105,12 @@ class PackedModule(nn.Module):
         if x.dtype != torch.bfloat16 and torch.is_autocast_enabled(x.device.type):
             x = x.to(torch.bfloat16)
         piece = tensor.pieces[0]
+        y: torch.Tensor
         if len(tensor.pieces) > 1 or piece.meta is None:
-            return F.linear(x, self.unpacked(name), bias)
-        y: torch.Tensor = torch.ops.glyd.linear(x, buffer, list(piece.meta), bias, self.glyd_mode)
+            product = torch.ops.glyd.linear_same if self.glyd_mode == SAME else F.linear
+            y = product(x, self.unpacked(name), bias)
+            return y
+        y = torch.ops.glyd.linear(x, buffer, list(piece.meta), bias, self.glyd_mode)
         return y
 
     def packed_embedding(self, name: str, ids: torch.Tensor) -> torch.Tensor:
@@ -413,11 +416,29 @@ def restore(module: PackedModule, memo: dict[Any, nn.Parameter]) -> None:
         module.register_parameter(name, values[name])
 
 
-def set_exact(model: nn.Module, exact: bool) -> None:
-    """Choose for all packed modules of a model whether products have the bits of unpacked layers."""
+def set_exact(model: nn.Module, exact: bool | Literal["fast"]) -> None:
+    """Choose for all packed modules of a model whether products have the bits of unpacked layers.
+
+    Parameters
+    ----------
+    model
+        Changed in place.
+    exact
+        True: decode each layer and multiply as torch does. "fast": multiply from the packed form, on Hopper, with the
+        bits that plain layers have after `use_same_order`, and the same for a token in every batch.
+
+    Raises
+    ------
+    ParameterError
+        Another value, or "fast" where layers are merged: a product of other size adds in another order.
+    """
+    if exact not in (True, False, "fast"):
+        raise ParameterError(f'exact is {exact!r}: it may be True, False or "fast"')
     for module in model.modules():
         if isinstance(module, PackedModule):
-            module.glyd_mode = EXACT if exact else FAST
+            if exact == "fast" and "glyd_group" in module.__dict__:
+                raise ParameterError('layers are merged: load the model with exact="fast", or with merge=False')
+            module.glyd_mode = SAME if exact == "fast" else EXACT if exact else FAST
     captured = model.__dict__.get("forward")
     if isinstance(captured, CapturedForward):
         captured.reset()
