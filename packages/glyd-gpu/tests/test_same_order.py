@@ -92,11 +92,19 @@ def test_another_gpu_is_told(monkeypatch):
         _same_order.check_device(0)
 
 
-def test_columns_are_divided_by_the_matrix_alone():
+@pytest.mark.parametrize("rows", [1, 1000, 4096, 6144, 24576, 51200, 151936])
+@pytest.mark.parametrize("cols", [8, 72, 4096, 25600])
+def test_columns_are_divided_by_the_matrix_alone(rows, cols):
     """Only tokens of a tile and slots differ between routes: neither changes the order of sums."""
-    routes = [_same_order.route(n, 132) for n in (1, 32, 33, 64, 65, 128, 129, 256)]
-    assert [r.config[0] for r in routes] == [32, 32, 64, 64, 128, 128, 256, 256]
-    assert len({r.config[1:4] for r in routes}) == 1
+    most = _same_order.tokens_of_launch(rows, cols)
+    routes = [_same_order.route(n, rows, cols) for n in (1, 32, 33, 64, 65, 128, 129, 256, 300, most)]
+    assert [r.config[0] for r in routes] == [32, 32, 64, 64, 128, 128, 256, 256, 256, 256]
+    assert len({r.config[1:5] for r in routes}) == 1
+    cluster = routes[0].config[2]
+    assert 1 <= cluster <= -(-cols // 64)
+    tiles = -(-rows // 128) * most // 256
+    assert most % 256 == 0
+    assert tiles * tiles * cluster * -(-cols // 64) < 1 << 31  # as the launcher asks
 
 
 def packed_model(kind, config, exact, layout, tmp_path):
@@ -153,7 +161,18 @@ def test_packed_is_plain_on_cuda(layout, kind):
         whole = torch.randn(600, cols, device="cuda", generator=generator).to(torch.bfloat16)
         expected = ops.linear(whole, pack, meta, bias, SAME)
         assert torch.equal(bits(ops.linear_same(whole, weight, bias)), bits(expected))
-        for first, n in ((0, 1), (7, 1), (0, 8), (3, 33), (11, 64), (60, 65), (100, 128), (1, 200), (250, 256), (5, 300)):
+        for first, n in (
+            (0, 1),
+            (7, 1),
+            (0, 8),
+            (3, 33),
+            (11, 64),
+            (60, 65),
+            (100, 128),
+            (1, 200),
+            (250, 256),
+            (5, 300),
+        ):
             part = whole[first : first + n]  # the same bits for a token whatever else is in its batch
             found = ops.linear(part, pack, meta, bias, SAME)
             assert torch.equal(bits(found), bits(expected[first : first + n])), (rows, cols, first, n)

@@ -23,7 +23,17 @@ from glyd_gpu import _products, _routes, _same_order
 from glyd_gpu._errors import CudaError, ParameterError, UnsupportedDeviceError
 from glyd_gpu._library import call, load
 from glyd_gpu._meta import LAYOUTS, PackedMeta
-from glyd_gpu._ops import EXACT, FAST, SAME, check_embedding, check_experts, check_linear, check_pack, check_weight, library
+from glyd_gpu._ops import (
+    EXACT,
+    FAST,
+    SAME,
+    check_embedding,
+    check_experts,
+    check_linear,
+    check_pack,
+    check_weight,
+    library,
+)
 
 GENERIC_TOKENS = 64  # kTokensMax of linear_generic.cu
 OLDEST = (8, 0)  # mma.sync with bf16

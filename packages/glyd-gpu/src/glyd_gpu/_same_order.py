@@ -3,12 +3,14 @@
 """Products with one order of sums: packed and plain weights give the same bits, and so does a token in every batch.
 
 What ``exact="fast"`` multiplies with. The staged kernel takes packed tiles, which it decodes to exact bf16 in shared
-memory, or plain bf16 weights: what it adds, and in which order, is the same. Tokens go `TOKENS` at a time, so that
-the columns are divided among blocks by the matrix alone, whatever else is in the batch.
+memory, or plain bf16 weights: what it adds, and in which order, is the same. The columns of a tile are divided among
+the blocks of a cluster by the matrix alone, whatever else is in the batch and whichever Hopper GPU it runs on.
 """
 
 from __future__ import annotations
 
+import functools
+import math
 import types
 from collections.abc import Callable
 from typing import Any
@@ -23,19 +25,43 @@ from glyd_gpu._library import architectures
 from glyd_gpu._ops import library
 from glyd_gpu._replaced import Replaced
 
-TOKENS = 256  # of a launch: the most that a tile has
 INSTEAD = "exact=True has the bits of the unpacked layer on every GPU"
-# tokens of a tile → slots of weights and of packed tiles: what fits shared memory, and changes no bits
-SLOTS = {32: (6, 6), 64: (5, 5), 128: (4, 4), 256: (3, 2)}
-ROW_BLOCKS = 2  # of a tile: what it is decides how the columns are divided, so it is the same for all tokens
+# tokens of a tile → slots of weights and of packed tiles: what fits shared memory. Neither changes a bit.
+SLOTS = {32: (3, 8), 64: (3, 8), 128: (4, 6), 256: (3, 3)}
+LARGEST = 256
+ROW_BLOCKS, GROUP = 2, 8
+PROCESSORS = 132  # that columns are divided for; of all devices, so that bits do not depend on the device
+CLUSTER_MAX, CLUSTER_COST = 4, 0.03  # of each further block of a cluster: what its sums take
+PLACES = (1 << 31) - 1  # of parts of tiles, in a launch
 
 library.define("linear_same(Tensor x, Tensor weight, Tensor? bias) -> Tensor", tags=(torch.Tag.pt2_compliant_tag,))
 
 
-def route(tokens: int, processors: int) -> _routes.Route:
-    """Return the configuration for up to `TOKENS` tokens."""
-    tile = next(n for n in SLOTS if n >= tokens)
-    return _routes.Route("staged", (tile, ROW_BLOCKS, processors, 1, *SLOTS[tile], 1))
+@functools.lru_cache(maxsize=4096)
+def cluster_of(rows: int, cols: int) -> int:
+    """Return among how many blocks the columns of a tile are divided: what leaves the fewest multiprocessors idle."""
+    tiles, steps = -(-rows // (64 * ROW_BLOCKS)), -(-cols // 64)
+
+    def worth(cluster: int) -> float:
+        blocks = tiles * cluster
+        room = (
+            PROCESSORS // cluster * cluster if cluster < CLUSTER_MAX else PROCESSORS * 10 // 11
+        )  # 30 clusters of 4 fit
+        return blocks / (-(-blocks // room) * room) * (1 - CLUSTER_COST * (cluster - 1))
+
+    return max(range(1, min(CLUSTER_MAX, steps) + 1), key=worth)
+
+
+def route(tokens: int, rows: int, cols: int) -> _routes.Route:
+    """Return the configuration of a launch of so many tokens."""
+    tile = next((n for n in SLOTS if n >= tokens), LARGEST)
+    return _routes.Route("staged", (tile, ROW_BLOCKS, cluster_of(rows, cols), 0, GROUP, *SLOTS[tile], 1))
+
+
+def tokens_of_launch(rows: int, cols: int) -> int:
+    """Return how many tokens a launch takes at most."""
+    tiles, steps = -(-rows // (64 * ROW_BLOCKS)), -(-cols // 64)
+    return LARGEST * max(1, math.isqrt(PLACES // (steps * cluster_of(rows, cols))) // tiles)
 
 
 def check_device(index: int) -> None:
@@ -66,19 +92,16 @@ def check_cols(cols: int) -> None:
         raise ShapeError(f'exact="fast" takes layers of a multiple of 8 features, not {cols}. {INSTEAD}')
 
 
-def _in_parts(x: torch.Tensor, rows: int, product: Callable[[_routes.Route, torch.Tensor], torch.Tensor]) -> torch.Tensor:
-    """Multiply `TOKENS` at a time."""
-    index = torch.cuda.current_device() if x.device.index is None else x.device.index
-    check_device(index)
-    check_cols(x.shape[1])
-    processors = torch.cuda.get_device_properties(index).multi_processor_count
-    if x.shape[0] <= TOKENS:
-        return product(route(x.shape[0], processors), x)
-    out = torch.empty((x.shape[0], rows), dtype=x.dtype, device=x.device)
-    for first in range(0, x.shape[0], TOKENS):
-        part = x[first : first + TOKENS]
-        out[first : first + TOKENS] = product(route(part.shape[0], processors), part)
-    return out
+def _in_parts(
+    x: torch.Tensor, rows: int, product: Callable[[_routes.Route, torch.Tensor], torch.Tensor]
+) -> torch.Tensor:
+    """Multiply as many tokens at a time as a launch takes."""
+    check_device(torch.cuda.current_device() if x.device.index is None else x.device.index)
+    tokens, cols = x.shape
+    check_cols(cols)
+    most = tokens_of_launch(rows, cols)
+    parts = [product(route(min(tokens - n, most), rows, cols), x[n : n + most]) for n in range(0, tokens, most)]
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def packed(
@@ -90,9 +113,7 @@ def packed(
 
 def plain(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, stream: int) -> torch.Tensor:
     """Return the same of plain weights [rows, cols], contiguous."""
-    return _in_parts(
-        x, weight.shape[0], lambda route, part: _products.product_plain(route, part, weight, bias, stream)
-    )
+    return _in_parts(x, weight.shape[0], lambda route, part: _products.product_plain(route, part, weight, bias, stream))
 
 
 # ---- the operator for plain weights --------------------------------------------------------------------------------
