@@ -135,9 +135,9 @@ def _decode(
 def _same(
     x: torch.Tensor, pack: torch.Tensor, meta: Sequence[int], bias: torch.Tensor | None, known: Any, stream: int
 ) -> torch.Tensor:
-    """Multiply with the bits that plain weights have in `_same_order`; tiered by decoding first."""
+    """Multiply with the bits that plain weights have in `_same_order`: tiered, and many tokens, by decoding first."""
     bias = None if bias is None else bias.contiguous()
-    if meta[0] == LAYOUTS["mma12"]:
+    if meta[0] == LAYOUTS["mma12"] and x.shape[0] <= _same_order.LARGEST:
         return _same_order.packed(x, pack, meta[1], bias, known, stream)
     return _same_order.plain(x, unpack(pack, meta), bias, stream)
 
