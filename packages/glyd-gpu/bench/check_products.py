@@ -17,6 +17,7 @@ from bench_products import LAYOUTS, STREAMS, WARPGROUPS
 import glyd_gpu
 from glyd_gpu import CudaError, _backend_cuda, _products
 from glyd_gpu._routes import Route
+from glyd_gpu._same_order import ROW_BLOCKS, SLOTS
 
 LIMIT = 4e-3
 MANY = ((3, 64), (3, 128), (2, 256))  # warpgroups, tokens of a tile: stream-K takes several tiles of tokens
@@ -36,6 +37,10 @@ def routes(layout, tokens):
     """Yield every route for a number of tokens."""
     if layout == LAYOUTS["mma12"] and tokens <= 16:
         yield from (Route("stream", (*stream, 0)) for stream in STREAMS)
+    if layout == LAYOUTS["mma12"]:
+        for tile, slots in SLOTS.items():
+            for cluster, workers, group in ((0, 7, 1), (0, 132, 2), (1, 0, 2), (2, 0, 2), (4, 0, 1)):
+                yield Route("staged", (tile, ROW_BLOCKS, cluster, workers, group, *slots, 0))
     for tile, compiled in WARPGROUPS[layout].items():
         for n in compiled:
             for row_blocks in (k for k in range(1, n + 1) if n % k == 0):
@@ -83,6 +88,8 @@ class Checker:
                 if error.found == -40:  # does not fit
                     continue
                 raise
+            if route.kernel == "staged":  # plain weights by the same kernel
+                outputs.append(_products.product_plain(config, x, weight, bias, stream))
             y = outputs[0].double()
             error = ((y - want)[finite].norm() / want[finite].norm()).item()
             same = all(torch.equal(each.view(torch.int16), outputs[0].view(torch.int16)) for each in outputs)

@@ -58,6 +58,27 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
         c_int,
         [c_void_p, c_void_p, c_uint64, c_void_p, c_void_p, c_uint64, Meta, c_void_p, c_uint64, Config, c_void_p],
     ),
+    "glyd_gpu_product_staged_workspace": (c_int64, [c_int64, c_int64, c_uint64, Config]),
+    "glyd_gpu_product_staged": (
+        c_int,
+        [c_void_p, c_void_p, c_uint64, c_void_p, c_void_p, c_uint64, Meta, c_void_p, c_uint64, Config, c_void_p],
+    ),
+    "glyd_gpu_product_plain": (
+        c_int,
+        [
+            c_void_p,
+            c_void_p,
+            c_uint64,
+            c_void_p,
+            c_void_p,
+            c_int64,
+            c_int64,
+            c_void_p,
+            c_uint64,
+            Config,
+            c_void_p,
+        ],
+    ),
     "glyd_gpu_product_stream": (
         c_int,
         [c_void_p, c_void_p, c_uint64, c_void_p, c_void_p, c_uint64, Meta, Config, c_void_p],

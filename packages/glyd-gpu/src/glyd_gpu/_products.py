@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The glyd authors
 # SPDX-License-Identifier: BUSL-1.1
-"""Calls of the products that have configurations: streaming, and through a ring (docs/gpu.md, "Product kernels")."""
+"""Calls of the products that have configurations: streaming, ring and staged (docs/gpu.md, "Product kernels")."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
+from glyd_gpu._errors import ParameterError
 from glyd_gpu._library import call, load
 from glyd_gpu._routes import Route
 
@@ -26,12 +27,16 @@ _workspaces: dict[tuple[int, int], tuple[int, torch.Tensor]] = {}
 
 
 @functools.lru_cache(maxsize=4096)
-def _config(numbers: tuple[int, ...], meta: tuple[int, ...], tokens: int) -> tuple[Any, int]:
-    """Return a configuration as launchers take it, and the bytes of workspace that a ring needs."""
+def _config(kernel: str, numbers: tuple[int, ...], meta: tuple[int, ...], tokens: int) -> tuple[Any, int]:
+    """Return a configuration as launchers take it, and the bytes of workspace that the kernel needs."""
     config = (ctypes.c_int32 * len(numbers))(*numbers)
-    if len(numbers) != 7:
-        return config, 0
-    return config, max(0, load().glyd_gpu_product_ring_workspace((ctypes.c_int64 * 7)(*meta), tokens, config))
+    if kernel == "ring":
+        nbytes = load().glyd_gpu_product_ring_workspace((ctypes.c_int64 * 7)(*meta), tokens, config)
+    elif kernel == "staged":
+        nbytes = load().glyd_gpu_product_staged_workspace(meta[1], meta[2], tokens, config)
+    else:
+        nbytes = 0
+    return config, max(0, nbytes)
 
 
 def _workspace(device: torch.device, stream: int, nbytes: int) -> torch.Tensor:
@@ -66,7 +71,7 @@ def product(
     Parameters
     ----------
     route
-        ``stream`` or ``ring`` with its configuration.
+        ``stream``, ``ring`` or ``staged`` with its configuration.
     x
         [tokens, cols] bf16, contiguous, at least one token.
     pack
@@ -90,7 +95,7 @@ def product(
     numbers, settled = route.config, _is_settled(pack)
     if numbers[-1] == AHEAD and not settled:
         numbers = (*numbers[:-1], 1)
-    config, nbytes = _config(numbers, tuple(known), x.shape[0])
+    config, nbytes = _config(route.kernel, numbers, tuple(known), x.shape[0])
     out = torch.empty((x.shape[0], rows), dtype=torch.bfloat16, device=x.device)
     arguments = (
         out.data_ptr(),
@@ -106,5 +111,56 @@ def product(
         return out
     workspace = _workspace(pack.device, stream, nbytes) if nbytes else None
     at = None if workspace is None else workspace.data_ptr()
-    call("glyd_gpu_product_ring", *arguments, at, nbytes, config, stream)
+    call(f"glyd_gpu_product_{route.kernel}", *arguments, at, nbytes, config, stream)
+    return out
+
+
+def product_plain(
+    route: Route, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, stream: int
+) -> torch.Tensor:
+    """Return x · Wᵀ + bias [tokens, rows] of plain weights with the bits that the packed product of a route has.
+
+    Parameters
+    ----------
+    route
+        ``staged`` with its configuration.
+    x
+        [tokens, cols] bf16, contiguous, at least one token.
+    weight
+        [rows, cols] bf16, contiguous, on the current device.
+    bias
+        [rows] bf16, contiguous, or None.
+    stream
+        The current stream.
+
+    Raises
+    ------
+    ParameterError
+        Another route: only the staged kernel takes plain weights.
+    CudaError
+        The configuration was not compiled or does not take this matrix, or the launch failed.
+    """
+    if route.kernel != "staged":
+        raise ParameterError(f"{route}: plain weights are for a staged route")
+    if x.data_ptr() % 16:
+        x = x.clone()
+    rows, cols = weight.shape
+    numbers = (*route.config[:-1], min(route.config[-1], 1))  # weights may have been written just before
+    config, nbytes = _config(route.kernel, numbers, (0, rows, cols), x.shape[0])
+    out = torch.empty((x.shape[0], rows), dtype=torch.bfloat16, device=x.device)
+    workspace = _workspace(weight.device, stream, nbytes) if nbytes else None
+    call(
+        "glyd_gpu_product_plain",
+        out.data_ptr(),
+        x.data_ptr(),
+        x.shape[0],
+        None if bias is None else bias.data_ptr(),
+        weight.data_ptr(),
+        rows,
+        cols,
+        None if workspace is None else workspace.data_ptr(),
+        nbytes,
+        config,
+        stream,
+    )
     return out

@@ -5,8 +5,8 @@
 On Hopper the choice is the measured one (`_routes_table`, written by
 ``bench/bench_products.py --tune``) of the nearest shape; elsewhere the generic
 kernel for few tokens and decoding for many. ``GLYD_GPU_ROUTE`` overrides it:
-``generic``, ``decode``, ``stream:2,16,1,0`` or ``ring:8,3,1,2,0,132,1``, with the
-configurations of ``kernels/glyd_gpu.h``. The choice depends on nothing that
+``generic``, ``decode``, ``stream:2,16,1,0``, ``ring:8,3,1,2,0,132,1`` or
+``staged:256,2,0,132,8,3,3,0``, with the configurations of ``kernels/glyd_gpu.h``. The choice depends on nothing that
 changes from call to call, so results keep their bits.
 """
 
@@ -29,7 +29,7 @@ from glyd_gpu._routes_table import ROUTES
 VARIABLE = "GLYD_GPU_ROUTE"
 GENERIC_TOKENS = 64  # more are decoded once and multiplied by torch: there the decoded matrix is read often enough
 HOPPER, HOPPER_CODE = (9, 0), "sm_90a"
-LENGTHS = {"generic": 0, "decode": 0, "stream": 4, "ring": 7}
+LENGTHS = {"generic": 0, "decode": 0, "stream": 4, "ring": 7, "staged": 8}
 STREAM_TOKENS = 16
 # tokens of a tile, warpgroups: kernels of mma12 with a transposed x; their stream-K takes several tiles of tokens
 MANY = ((64, 3), (128, 3), (256, 2))

@@ -86,6 +86,21 @@ GLYD_GPU_API int glyd_gpu_product_ring(void *y, const void *x, uint64_t tokens, 
                                        uint64_t pack_nbytes, const int64_t *meta, void *workspace,
                                        uint64_t workspace_nbytes, const int32_t *config, void *stream);
 
+/* The same for an mma12 pack and many tokens: weights are decoded to shared memory, every weight exactly. config: tokens of a
+ * tile (32, 64, 128, 256), 64-row blocks of a tile (2), blocks of a cluster along the columns of each tile (0: workers that
+ * share what does not fill a round), workers, tiles of tokens that follow one another, slots of decoded weights, slots of
+ * packed tiles, dependent launch (as above). workspace: at least as many bytes as the function
+ * before says, as the ring's. product_plain: the same kernel with weight [rows, cols] bf16 at a multiple of 16 bytes, which
+ * gives the same bits. */
+GLYD_GPU_API int64_t glyd_gpu_product_staged_workspace(int64_t rows, int64_t cols, uint64_t tokens,
+                                                       const int32_t *config);
+GLYD_GPU_API int glyd_gpu_product_staged(void *y, const void *x, uint64_t tokens, const void *bias, const void *pack,
+                                         uint64_t pack_nbytes, const int64_t *meta, void *workspace,
+                                         uint64_t workspace_nbytes, const int32_t *config, void *stream);
+GLYD_GPU_API int glyd_gpu_product_plain(void *y, const void *x, uint64_t tokens, const void *bias, const void *weight,
+                                        int64_t rows, int64_t cols, void *workspace, uint64_t workspace_nbytes,
+                                        const int32_t *config, void *stream);
+
 /* The same for an mma12 pack and 1 to 16 tokens, without a ring. cols even, x at a multiple of 4 bytes. config: strips of
  * 16 rows of a block, warps, tiles in flight of a warp, dependent launch (as above). */
 GLYD_GPU_API int glyd_gpu_product_stream(void *y, const void *x, uint64_t tokens, const void *bias, const void *pack,

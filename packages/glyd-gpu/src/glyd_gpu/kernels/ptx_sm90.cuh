@@ -141,6 +141,11 @@ __device__ __forceinline__ void stmatrix4(uint32_t a, uint32_t x, uint32_t y, ui
                "r"(w)
                : "memory");
 }
+/* the same, not transposed: lane 8 i + j gives the address of row j of block i */
+__device__ __forceinline__ void stmatrix4_rows(uint32_t a, uint32_t x, uint32_t y, uint32_t z, uint32_t w) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(a), "r"(x), "r"(y), "r"(z), "r"(w)
+               : "memory");
+}
 /* four 8 x 8 blocks of bf16; lane 8 i + j gives the address of row j of block i */
 __device__ __forceinline__ uint4 ldmatrix4(uint32_t a) {
   uint4 v;

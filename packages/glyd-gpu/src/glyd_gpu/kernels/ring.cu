@@ -9,6 +9,7 @@
 #include "pack_view.cuh"
 #include "ring_launch_sm90.h"
 #include "ring_sm90.cuh"
+#include "tensor_map.h"
 
 namespace {
 
@@ -16,17 +17,6 @@ constexpr int kSharedMaxHopper = 227 * 1024;
 constexpr uint64_t kTokensMax = 0x3FFFFFFF;
 constexpr int64_t kCounterBytes = 1 << 20; /* the start of the workspace: zero between launches; of it, */
 constexpr int64_t kTransposingBytes = 64;  /* at its end, those of the transposed activations */
-
-typedef CUresult (*EncodeTiled)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *,
-                                const cuuint64_t *, const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave,
-                                CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
-
-EncodeTiled find_encoder() {
-  void *f = nullptr;
-  cudaDriverEntryPointQueryResult found;
-  if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &f, 12000, cudaEnableDefault, &found)) return nullptr;
-  return (EncodeTiled)f;
-}
 
 bool aligned(const void *p, uintptr_t n) { return reinterpret_cast<uintptr_t>(p) % n == 0; }
 
@@ -112,15 +102,8 @@ int glyd_gpu_product_ring(void *y, const void *x, uint64_t tokens, const void *b
   if (shared_max < room.shared) return -GLYD_E_PARAMETER;
   p.stage_bytes = room.stage_bytes, p.n_stages = room.n_stages, p.escape_slot = room.escape_slot;
   p.exc_cap = room.exc_cap;
-  static const EncodeTiled encode = find_encoder();
-  if (!encode) return cudaErrorNotSupported;
   CUtensorMap mx;
-  const cuuint64_t sizes[2] = {(cuuint64_t)v.cols, (cuuint64_t)tokens}, strides[1] = {(cuuint64_t)v.cols * 2};
-  const cuuint32_t box[2] = {64, (cuuint32_t)c.tokens}, steps[2] = {1, 1};
-  if (encode(&mx, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, const_cast<void *>(x), sizes, strides, box, steps,
-             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE))
-    return cudaErrorInvalidValue;
+  if (const int status = tensor_map_rows(&mx, x, tokens, (uint64_t)v.cols, c.tokens)) return status;
   const auto launch = tiered ? ring_launch_tiered : ring_launch_mma12;
   return launch ? launch(mx, p, c, room, static_cast<cudaStream_t>(stream)) : (int)cudaErrorNoKernelImageForDevice;
 }

@@ -13,6 +13,7 @@
 #define GLYD_RING_EXCEPTIONS_SM90_CUH
 
 #include "ring_sm90.cuh"
+#include "search_places.cuh"
 
 namespace glyd {
 
@@ -32,21 +33,6 @@ template <int L, int M, bool MANY> struct ExceptionBuffer {
     return (t & ~31u) + (t >> 1 & 3) * 8 + (t >> 3 & 3) * 2 + (t & 1);
   }
 };
-
-/* First of n ascending places that is at least bound; all lanes take part. */
-__device__ __forceinline__ uint32_t first_at_least(const uint32_t *places, uint32_t n, uint64_t bound, int lane) {
-  uint32_t lo = 0, hi = n;
-  while (lo < hi) {
-    const uint32_t step = (hi - lo + 31) / 32;
-    const uint64_t i = lo + (uint64_t)lane * step;
-    const int below = __popc(__ballot_sync(~0u, i < hi && places[i < hi ? i : lo] < bound));
-    if (below == 0) return lo;
-    const uint64_t next = lo + (uint64_t)below * step;
-    lo += (below - 1) * step + 1;
-    hi = (uint32_t)min((uint64_t)hi, next);
-  }
-  return lo;
-}
 
 /* value - what its place decodes to; 0 for a place outside of the matrix, which no writer makes */
 template <int L>

@@ -274,21 +274,20 @@ struct Output {
   }
   __device__ __forceinline__ void write(const RingArgs &p, int t, bool mine) { /* t: a multiple of 8 */
     __syncwarp();
-    if (mine && t < tokens && rows > 0) {
-      uint4 v = lds128(from);
-      __nv_bfloat16 *at = y + (size_t)t * p.rows;
-      if (whole) {
-        stg128(at, v); /* the compiler makes four stores of an assignment here */
-      } else {
+    if (mine && t < tokens && rows > 0) store(y + (size_t)t * p.rows, lds128(from));
+    __syncwarp();
+  }
+  __device__ __forceinline__ void store(__nv_bfloat16 *at, uint4 v) const { /* the lane's rows of one token */
+    if (whole) {
+      stg128(at, v); /* the compiler makes four stores of an assignment here */
+    } else {
 #pragma unroll 1
-        for (int k = 0; k < rows; k++) {
-          reinterpret_cast<uint16_t *>(at)[k] = (uint16_t)v.x;
-          v.x = __funnelshift_r(v.x, v.y, 16), v.y = __funnelshift_r(v.y, v.z, 16), v.z = __funnelshift_r(v.z, v.w, 16),
-          v.w >>= 16;
-        }
+      for (int k = 0; k < rows; k++) {
+        reinterpret_cast<uint16_t *>(at)[k] = (uint16_t)v.x;
+        v.x = __funnelshift_r(v.x, v.y, 16), v.y = __funnelshift_r(v.y, v.z, 16), v.z = __funnelshift_r(v.z, v.w, 16),
+        v.w >>= 16;
       }
     }
-    __syncwarp();
   }
   __device__ __forceinline__ void eight(const RingArgs &p, int t, const float *f, int lane) {
     stmatrix2(to, bf16_pair(f[0] + bias0, f[1] + bias0), bf16_pair(f[2] + bias1, f[3] + bias1));
