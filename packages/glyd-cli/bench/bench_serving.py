@@ -3,20 +3,19 @@
 """Tokens a second of the engine behind ``glyd serve``, as bf16 and packed, on the same weights in one process.
 
 python bench_serving.py CONFIG [--layouts bf16,mma12,tiered] [--concurrent 1,8,32,128] [--prompt 128] [--new 64]
-                        [--no-graphs] [--kv packed] [--fused] [--profile 1,128]
+                        [--no-graphs] [--kv packed] [--profile 1,128]
 
 CONFIG is a directory with a config.json: the weights are drawn at random where they run. All requests of a
 row start at once; a row is the tokens made, over the time until the last one. ``first`` is the median time to
 the first token of a request. The tokens of one request are compared with those of an engine without CUDA graphs and
-packed keys and values, of the same weights. Layers that read the same input are one product, in bf16 too. ``--fused``
-has norms, activations and rotations compiled by torch, ``--profile`` prints what kernels take the time of a row.
+packed keys and values, of the same weights. Layers that read the same input are one product, in bf16 too. ``--profile`` prints
+what kernels take the time of a row.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import gc
 import json
 import random
@@ -33,8 +32,8 @@ from glyd_cli.serve import ServeOptions
 from glyd_cli.serving.engine import Sampling
 from glyd_cli.serving.loading import make_engine
 from glyd_cli.serving.transformers_engine import describe_model
-from glyd_gpu._fused import fused, merge_plain
 from glyd_gpu._merge import merge_modules
+from glyd_gpu._merge_plain import merge_plain
 from glyd_gpu._pack_live import pack_modules
 from glyd_gpu._random_weights import random_model
 
@@ -159,7 +158,6 @@ def main():
     parser.add_argument("--context", type=int, default=2048)
     parser.add_argument("--graphs", action=argparse.BooleanOptionalAction, default=None, help="CUDA graphs")
     parser.add_argument("--kv", choices=("plain", "packed"), default="plain")
-    parser.add_argument("--fused", action="store_true")
     parser.add_argument("--profile", type=numbers, default=[])
     parser.add_argument("--json", metavar="FILE")
     arguments = parser.parse_args()
@@ -181,8 +179,7 @@ def main():
             say(f"{layout}: weights {describe_model(model, layout).weight_nbytes / 1e9:.2f} GB")
             if layout == "bf16" and device.type == "cuda":
                 merge_plain(model)
-            with fused(model) if arguments.fused else contextlib.nullcontext():
-                results[layout] = measure(model, options, arguments, layout)
+            results[layout] = measure(model, options, arguments, layout)
         except Exception:
             traceback.print_exc()
         model = None

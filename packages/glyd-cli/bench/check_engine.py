@@ -21,22 +21,26 @@ from glyd_cli.serving.transformers_engine import TransformersEngine, describe_mo
 from glyd_gpu._pack_live import pack_modules
 from glyd_gpu._random_weights import random_model
 
-SHAPES = [  # heads, key heads, channels
-    (8, 2, 128),
-    (8, 1, 64),
-    (6, 2, 80),
-    (4, 4, 96),
-    (2, 1, 256),
+SHAPES = [  # heads, key heads, channels, window of every layer but the last (0: none)
+    (8, 2, 128, 0),
+    (8, 1, 64, 0),
+    (6, 2, 80, 0),
+    (4, 4, 96, 0),
+    (2, 1, 256, 0),
+    (8, 2, 128, 100),
+    (2, 1, 256, 1024),
 ]
 SIZES = [(1, 150), (300, 60), (5000, 20), (64, 5), (63, 3), (129, 70), *((10 + i, 40) for i in range(20))]
 
 
-def model_of(heads, key_heads, channels, device):
+def model_of(heads, key_heads, channels, window, device):
     """Return a random model."""
+    kinds = ["sliding_attention" if window else "full_attention"] * 2 + ["full_attention"]
     config = transformers.Qwen3Config(
         vocab_size=4096, hidden_size=512, intermediate_size=1024, num_hidden_layers=3, num_attention_heads=heads,
         num_key_value_heads=key_heads, head_dim=channels, max_position_embeddings=8192, tie_word_embeddings=False,
-        initializer_range=0.2, eos_token_id=1, bos_token_id=None,
+        initializer_range=0.2, eos_token_id=1, bos_token_id=None, layer_types=kinds, use_sliding_window=window > 0,
+        sliding_window=window or None,
     )  # fmt: skip
     return random_model(config, device)
 

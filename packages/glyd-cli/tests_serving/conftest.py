@@ -83,6 +83,18 @@ def model_path(tmp_path_factory):
     return save_model(tmp_path_factory.mktemp("models") / "tiny")
 
 
+@pytest.fixture(scope="session")
+def long_path(tmp_path_factory):
+    """Directory of a random chat model with a window of 1,024 tokens."""
+    return save_model(tmp_path_factory.mktemp("models") / "tiny", max_position_embeddings=1024)
+
+
+@pytest.fixture(scope="module")
+def loaded(long_path):
+    """That model, and its tokenizer."""
+    return glyd_gpu.from_pretrained(long_path, device="cpu"), transformers.AutoTokenizer.from_pretrained(long_path)
+
+
 class Server:
     """The application on a port of its own, in a thread."""
 

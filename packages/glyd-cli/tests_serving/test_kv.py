@@ -7,7 +7,6 @@ import re
 
 import httpx
 import pytest
-import transformers
 
 import glyd_gpu
 from glyd_cli.errors import UsageError
@@ -20,16 +19,6 @@ PROMPT = [7 * i % 500 for i in range(300)]
 RULES = Sampling(max_tokens=60, temperature=0.0, ignore_eos=True)
 
 
-@pytest.fixture(scope="module")
-def model_path(tmp_path_factory, save_model):
-    return save_model(tmp_path_factory.mktemp("models") / "tiny", max_position_embeddings=1024)
-
-
-@pytest.fixture(scope="module")
-def loaded(model_path):
-    return glyd_gpu.from_pretrained(model_path, device="cpu"), transformers.AutoTokenizer.from_pretrained(model_path)
-
-
 def engine_of(loaded, path, **options):
     return make_engine(ServeOptions(verb="serve", model=str(path), slots=4, **options), *loaded)
 
@@ -38,10 +27,10 @@ async def tokens_of(engine, prompt, rules=RULES):
     return [step.token async for step in engine.generate(prompt, rules)]
 
 
-def test_tokens_are_those_of_the_plain_cache(loaded, model_path):
+def test_tokens_are_those_of_the_plain_cache(loaded, long_path):
     found = {}
     for kv in ("plain", "packed"):
-        engine = engine_of(loaded, model_path, kv=kv, context=640)
+        engine = engine_of(loaded, long_path, kv=kv, context=640)
         assert engine.kv().form == kv
         engine.start()
         try:
@@ -66,8 +55,8 @@ def test_more_tokens_fit(loaded):
 
 
 @pytest.fixture
-def packed_server(new_server, model_path):
-    return new_server(model_path, engine=lambda *loaded: engine_of(loaded, model_path, kv="packed", context=640))
+def packed_server(new_server, long_path):
+    return new_server(long_path, engine=lambda *loaded: engine_of(loaded, long_path, kv="packed", context=640))
 
 
 def test_metrics(packed_server):
@@ -99,20 +88,20 @@ def test_many_at_once(packed_server):
     asyncio.run(all_of_them())
 
 
-def test_refused(tmp_path, save_model, loaded, model_path):
+def test_refused(tmp_path, save_model, loaded, long_path):
     odd = save_model(tmp_path / "odd", head_dim=24)
     model = glyd_gpu.from_pretrained(odd, device="cpu")
     with pytest.raises(UsageError, match=r"--kv packed: pages have a multiple of 16 channels.*--kv plain runs every"):
         engine_of((model, loaded[1]), odd, kv="packed")
     with pytest.raises(UsageError, match="--kv packed runs without --graphs"):
-        engine_of(loaded, model_path, kv="packed", graphs=True)
+        engine_of(loaded, long_path, kv="packed", graphs=True)
     with pytest.raises(UsageError, match="half"):
-        parse_serve("serve", [str(model_path), "--kv", "half"])
+        parse_serve("serve", [str(long_path), "--kv", "half"])
     for words in (["--engine", "vllm"], ["--", "--enforce-eager"]):
         with pytest.raises(UsageError, match="--kv packed: not with vLLM"):
-            parse_serve("serve", [str(model_path), "--kv", "packed", *words])
+            parse_serve("serve", [str(long_path), "--kv", "packed", *words])
 
 
-def test_command(glyd, model_path):
-    out, _ = glyd("run", model_path, "--kv", "packed", "-p", "hello " * 100, "--max-tokens", "20", "--seed", "1")
+def test_command(glyd, long_path):
+    out, _ = glyd("run", long_path, "--kv", "packed", "-p", "hello " * 100, "--max-tokens", "20", "--seed", "1")
     assert out

@@ -4,29 +4,21 @@
 
 import asyncio
 import random
+from types import SimpleNamespace
 
 import pytest
 import torch
+import torch.nn.functional as F
 import transformers
 
-import glyd_gpu
 from glyd_cli.errors import UsageError
 from glyd_cli.serve import ServeOptions
-from glyd_cli.serving import paged
+from glyd_cli.serving import pages
 from glyd_cli.serving.engine import Sampling
 from glyd_cli.serving.loading import attends_on_pages
-from glyd_cli.serving.paged import ATTENTION, paged_attention, why_not
+from glyd_cli.serving.paged import ATTENTION, Plan, _causal, paged_attention
+from glyd_cli.serving.pages import Group, Pages, why_not
 from glyd_cli.serving.transformers_engine import TransformersEngine, describe_model, kv_bytes_a_token, kv_room
-
-
-@pytest.fixture(scope="module")
-def model_path(tmp_path_factory, save_model):
-    return save_model(tmp_path_factory.mktemp("models") / "tiny", max_position_embeddings=1024)
-
-
-@pytest.fixture(scope="module")
-def loaded(model_path):
-    return glyd_gpu.from_pretrained(model_path, device="cpu"), transformers.AutoTokenizer.from_pretrained(model_path)
 
 
 @pytest.fixture
@@ -74,6 +66,64 @@ def test_tokens_are_the_models_own(engine, loaded):
     assert [len(a) for a in answers] == [m for _, m in sizes]
     for prompt, steps in zip(prompts, answers, strict=True):
         check(loaded[0], prompt, steps)
+
+
+WINDOWS = {
+    "mixed, of other than whole pages": ("Qwen3", {"layer_types": ["sliding_attention", "full_attention"]}, 100),
+    "more of one kind": ("Qwen3", {"layer_types": ["full_attention"] + ["sliding_attention"] * 3}, 64),
+    "all": ("Mistral", {}, 130),
+    "gemma": ("Gemma3Text", {"layer_types": ["sliding_attention", "full_attention"], "head_dim": 64}, 70),
+    "a token": ("Qwen3", {"layer_types": ["full_attention", "sliding_attention"]}, 1),
+}
+
+
+def windowed(kind, changed, window):
+    sizes = {
+        "vocab_size": 512, "hidden_size": 128, "intermediate_size": 256, "num_attention_heads": 4, "head_dim": 32,
+        "num_key_value_heads": 2, "max_position_embeddings": 1024, "eos_token_id": 1, "pad_token_id": 0,
+        "bos_token_id": None, "use_sliding_window": True, "sliding_window": window,
+        "num_hidden_layers": len(changed.get("layer_types", "xx")), "initializer_range": 0.15,
+    }  # fmt: skip
+    torch.manual_seed(1)
+    config = getattr(transformers, f"{kind}Config")(**{**sizes, **changed})
+    return transformers.AutoModelForCausalLM.from_config(config).to(torch.bfloat16).eval()
+
+
+@pytest.mark.parametrize("case", WINDOWS)
+def test_layers_with_windows(loaded, case):
+    """Rings that are not full, full and gone round; prompts shorter and longer than the window and than a step."""
+    model = windowed(*WINDOWS[case])
+    assert why_not(model) is None
+    info = describe_model(model, "tiny")
+    engine = TransformersEngine(model, loaded[1], info, n_slots=4, kv_tokens=4096, paged=True)
+    sizes = [(1, 160), (300, 40), (99, 4), (100, 3), (101, 3), (700, 12), (7, 90)]
+    prompts = [prompt_of(n, n) for n, _ in sizes]
+
+    async def all_of_them():
+        return await asyncio.gather(*(ask(engine, p, m) for p, (_, m) in zip(prompts, sizes, strict=True)))
+
+    engine.start()
+    try:
+        answers = asyncio.run(all_of_them())
+        groups = {group.window for group in Pages(engine._manager.batch_processor.cache).groups}
+        assert groups == {0, WINDOWS[case][2]} - ({0} if case == "all" else set())
+    finally:
+        engine.stop()
+    for prompt, steps in zip(prompts, answers, strict=True):
+        check(model, prompt, steps)
+
+
+def test_long_prompts_see_their_windows():
+    """Blocks of queries: each sees what the whole would."""
+    draw = torch.Generator().manual_seed(3)
+    q = torch.randn((2500, 4, 16), generator=draw)
+    k, v = torch.randn((2, 2800, 2, 16), generator=draw)
+    rows, columns = torch.arange(300, 2800).unsqueeze(1), torch.arange(2800)
+    for window in (1, 700, 1300):
+        mask = (columns <= rows) & (columns > rows - window)
+        of_all = (x.transpose(0, 1).unsqueeze(0) for x in (q, k, v))
+        expected = F.scaled_dot_product_attention(*of_all, attn_mask=mask, scale=0.25, enable_gqa=True)
+        assert torch.allclose(_causal(q, k, v, 0.25, window), expected[0].transpose(0, 1), atol=1e-5)
 
 
 def test_pages_are_shared_and_used_again(engine, loaded):
@@ -160,8 +210,9 @@ def test_which_models_can(loaded, save_model, tmp_path):
     assert not attends_on_pages(options, like(), "packed")
     refused = {
         "computes in torch.float32": like(dtype=torch.float32),
+        "of other kinds: chunked_attention": like(layer_types=["chunked_attention"] * 2),
         "of other kinds: full_attention, sliding_attention": like(
-            layer_types=["full_attention", "sliding_attention"], use_sliding_window=True, sliding_window=64
+            layer_types=["full_attention", "sliding_attention"], model_type="gpt_oss"
         ),
         "heads of 20 channels": like(head_dim=20),
         "attends with eager": like(attends="eager"),
@@ -178,23 +229,28 @@ def test_which_models_can(loaded, save_model, tmp_path):
 
 def test_another_version_of_the_cache(loaded, monkeypatch):
     """What keeps pages in a way that is not known here is left to transformers."""
-    assert paged._knows_cache()
+    assert pages._knows_cache()
 
     class PagedAttentionCache:
         def __init__(self):
             self.sheets = {}
 
-    monkeypatch.setattr(paged.batch_cache, "PagedAttentionCache", PagedAttentionCache)
+    monkeypatch.setattr(pages.batch_cache, "PagedAttentionCache", PagedAttentionCache)
     assert why_not(loaded[0]) == "this version of transformers keeps its cache in another way"
 
 
 def test_attention_that_is_not_known_is_refused():
     x = torch.zeros((1, 2, 3, 8), dtype=torch.bfloat16)
-    for name in ("softcap", "s_aux", "sliding_window"):
+    for name in ("softcap", "s_aux"):
         with pytest.raises(ValueError, match=f"attends with {name}: not on pages"):
             paged_attention(torch.nn.Identity(), x, x, x, None, glyd_pages=(None, None), **{name: 2})
     with pytest.raises(ValueError, match="no pages"):
         paged_attention(torch.nn.Identity(), x, x, x, None)
+    layer = torch.nn.Identity()
+    layer.layer_idx = 3
+    pages = SimpleNamespace(layer=lambda _: (0, x, x), groups=[Group({}, 64, 64, 0)])
+    with pytest.raises(ValueError, match="layer 3 sees 2 tokens, and its pages are of 0"):
+        paged_attention(layer, x, x, x, None, glyd_pages=(pages, Plan()), sliding_window=2)
 
 
 def test_room(loaded):

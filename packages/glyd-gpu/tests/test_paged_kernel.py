@@ -22,9 +22,10 @@ def emulated(compile_kernels):
 class Case:
     """A cache in pages of any order, in which the newest token of each sequence is not yet, and what is right."""
 
-    def __init__(self, channels, heads, key_heads, lengths, stride=PAGE, seed=0):
+    def __init__(self, channels, heads, key_heads, lengths, stride=PAGE, seed=0, window=0):
         draw = torch.Generator().manual_seed(seed)
-        n, pages = len(lengths), max(1, -(-max(lengths) // PAGE))
+        self.window = window
+        n, pages = len(lengths), max(1, -(-(window or max(lengths)) // PAGE))
         self.lengths = torch.tensor(lengths, dtype=torch.int32)
         order = torch.randperm(n * pages + 2, generator=draw)
         self.tables = order[: n * pages].view(n, pages).to(torch.int32).contiguous()
@@ -46,7 +47,9 @@ class Case:
         groups = self.q.shape[1] // k.shape[1]
         for row, n in enumerate(self.lengths.tolist()):
             if n:
-                at = paged.places(self.tables[row], n, PAGE, self.stride)
+                # of a ring, the slot after the newest has the oldest
+                of = torch.arange(max(0, n - self.window), n) % self.window if self.window else torch.arange(n)
+                at = self.tables[row][of // PAGE].long() * self.stride + of % PAGE
                 k[at[-1]], v[at[-1]] = self.new[0][row], self.new[1][row]
                 keys, values = (x[at].double().repeat_interleave(groups, 1) for x in (k, v))
                 weights = (torch.einsum("hd,thd->ht", self.q[row].double(), keys) * self.scale).softmax(-1)
@@ -60,7 +63,7 @@ class Case:
         partial = torch.full((n * heads * splits * (channels + 2),), float("nan"))
         strides = [s for x in (self.q, *self.new) for s in x.stride()[:2]]
         shape = [n, heads, k.shape[1], channels, k.shape[0], self.tables.shape[1], PAGE.bit_length() - 1, self.stride]
-        numbers = (ctypes.c_int64 * 15)(*shape, splits, *strides)
+        numbers = (ctypes.c_int64 * 16)(*shape, splits, self.window, *strides)
 
         def at(x):
             return ctypes.c_void_p(x.data_ptr())
@@ -76,26 +79,31 @@ class Case:
         """Run the operator."""
         k, v = self.k.clone(), self.v.clone()
         out = torch.ops.glyd.paged_attention(
-            self.q, k, v, *self.new, self.tables, self.lengths, PAGE, self.stride, self.scale
+            self.q, k, v, *self.new, self.tables, self.lengths, PAGE, self.stride, self.scale, self.window
         )
         return out, k, v
 
 
 CASES = [
-    (64, 3, 3, [1, 5, 0, 130], PAGE, 1),
-    (64, 6, 2, [70, 64], PAGE, 2),
-    (80, 7, 1, [33, 16], PAGE, 1),
-    (96, 4, 2, [100], PAGE, 7),
-    (128, 8, 2, [31, 90, 1], 24, 3),
-    (128, 20, 2, [40], PAGE, 2),
-    (256, 2, 1, [17, 50], PAGE, 4),
-    (64, 2, 1, [700, 65, 0, 64], PAGE, 4),
+    (64, 3, 3, [1, 5, 0, 130], PAGE, 1, 0),
+    (64, 6, 2, [70, 64], PAGE, 2, 0),
+    (80, 7, 1, [33, 16], PAGE, 1, 0),
+    (96, 4, 2, [100], PAGE, 7, 0),
+    (128, 8, 2, [31, 90, 1], 24, 3, 0),
+    (128, 20, 2, [40], PAGE, 2, 0),
+    (256, 2, 1, [17, 50], PAGE, 4, 0),
+    (64, 2, 1, [700, 65, 0, 64], PAGE, 4, 0),
+    # rings: not full, full, gone round; of whole pages and not; of one token
+    (64, 3, 3, [1, 29, 30, 31, 0, 61, 1000], PAGE, 1, 30),
+    (128, 4, 2, [200, 129, 128, 127], PAGE, 3, 128),
+    (256, 4, 1, [100, 7], 24, 2, 70),
+    (64, 2, 1, [1, 9], PAGE, 1, 1),
 ]
 
 
-@pytest.mark.parametrize(("channels", "heads", "key_heads", "lengths", "stride", "splits"), CASES)
-def test_kernel(emulated, channels, heads, key_heads, lengths, stride, splits):
-    case = Case(channels, heads, key_heads, lengths, stride)
+@pytest.mark.parametrize(("channels", "heads", "key_heads", "lengths", "stride", "splits", "window"), CASES)
+def test_kernel(emulated, channels, heads, key_heads, lengths, stride, splits, window):
+    case = Case(channels, heads, key_heads, lengths, stride, window=window)
     expected, k, v = case.expected()
     out, found_k, found_v = case.run(emulated, splits)
     assert (out.double() - expected).norm() < 4e-3 * expected.norm()
@@ -107,9 +115,9 @@ def test_kernel(emulated, channels, heads, key_heads, lengths, stride, splits):
     assert torch.equal(bits(out), bits(case.run(emulated, splits, new=False)[0]))
 
 
-@pytest.mark.parametrize(("channels", "heads", "key_heads", "lengths", "stride", "splits"), CASES)
-def test_operator_on_the_cpu(channels, heads, key_heads, lengths, stride, splits):
-    case = Case(channels, heads, key_heads, lengths, stride, seed=splits)
+@pytest.mark.parametrize(("channels", "heads", "key_heads", "lengths", "stride", "splits", "window"), CASES)
+def test_operator_on_the_cpu(channels, heads, key_heads, lengths, stride, splits, window):
+    case = Case(channels, heads, key_heads, lengths, stride, splits, window)
     expected, k, v = case.expected()
     out, found_k, found_v = case.operator()
     assert (out.double() - expected).norm() < 4e-3 * expected.norm()
@@ -118,9 +126,9 @@ def test_operator_on_the_cpu(channels, heads, key_heads, lengths, stride, splits
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("channels", "heads", "key_heads", "lengths", "stride", "splits"), CASES)
-def test_operator_on_cuda(channels, heads, key_heads, lengths, stride, splits):
-    case = Case(channels, heads, key_heads, lengths, stride, seed=splits)
+@pytest.mark.parametrize(("channels", "heads", "key_heads", "lengths", "stride", "splits", "window"), CASES)
+def test_operator_on_cuda(channels, heads, key_heads, lengths, stride, splits, window):
+    case = Case(channels, heads, key_heads, lengths, stride, splits, window)
     expected, k, v = case.expected()
     for name in ("k", "v", "q", "tables", "lengths"):
         setattr(case, name, getattr(case, name).cuda())
@@ -136,9 +144,10 @@ def test_a_table_that_lies_stays_inside(emulated):
     case.tables[0, 1], case.tables[0, 2] = 1 << 30, -5
     out, _, _ = case.run(emulated, 1)
     assert out.isfinite().all()
-    case.lengths[0] = 1 << 30  # more than the table has
-    out, _, _ = case.run(emulated, 2)
-    assert out.isfinite().all()
+    for window in (0, 30):
+        case.lengths[0], case.window = 1 << 30, window  # more than the table has
+        out, _, _ = case.run(emulated, 2)
+        assert out.isfinite().all()
 
 
 def test_what_does_not_fit_is_refused():
@@ -156,6 +165,8 @@ def test_what_does_not_fit_is_refused():
     for place, (value, message) in wrong.items():
         with pytest.raises(ShapeError, match=message):
             torch.ops.glyd.paged_attention(*good[:place], value, *good[place + 1 :])
+    with pytest.raises(ShapeError, match="a window of 17 tokens is in tables of as many, these have 16"):
+        torch.ops.glyd.paged_attention(*good, 17)
     wide = Case(264, 1, 1, [4])
     with pytest.raises(ShapeError, match="up to 256, not 264"):
         wide.operator()

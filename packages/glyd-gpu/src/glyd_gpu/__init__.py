@@ -34,6 +34,7 @@ from glyd_gpu._loading import Report, dequantize, from_pretrained, report, save_
 from glyd_gpu._meta import LAYOUTS, PackedMeta
 from glyd_gpu._ops import EXACT, FAST, INVARIANT, MODES, SAME
 from glyd_gpu._packs import concat_rows, slice_cols, slice_rows
+from glyd_gpu._paged_attention import page_slots
 from glyd_gpu._same_order import use_same_order
 from glyd_gpu._step_parts import use_step_parts
 from glyd_gpu._verify import verify_packs
@@ -67,6 +68,7 @@ __all__ = [
     "concat_rows",
     "dequantize",
     "from_pretrained",
+    "page_slots",
     "report",
     "save_pretrained",
     "set_exact",

@@ -3,7 +3,7 @@
 """Attention of one new token a sequence over the paged cache of continuous batching: plain keys and values.
 
 On CUDA devices a kernel reads lengths and tables where they are, so that a CUDA graph of a step serves whatever they
-say; the CPU's form is torch's own attention, a sequence at a time.
+say; the CPU's form is torch's own attention, a sequence at a time. Layers with a window keep their tokens in a ring.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BLOCKS_A_SM = 4
 
 library.define(
     "paged_attention(Tensor q, Tensor(a!) k_cache, Tensor(b!) v_cache, Tensor new_k, Tensor new_v, Tensor tables, "
-    "Tensor lengths, int page, int stride, float scale) -> Tensor",
+    "Tensor lengths, int page, int stride, float scale, int window=0) -> Tensor",
     tags=(torch.Tag.pt2_compliant_tag,),
 )
 
@@ -38,6 +38,7 @@ def check(
     tables: torch.Tensor,
     lengths: torch.Tensor,
     page: int,
+    window: int,
 ) -> None:
     """Check types and shapes.
 
@@ -68,11 +69,27 @@ def check(
         raise ShapeError(f"lengths are int32 [{n}], not {tuple(lengths.shape)} of {lengths.dtype}")
     if page < 1 or page & (page - 1):
         raise ShapeError(f"pages have a power of two of tokens, not {page}")
+    if not 0 <= window <= tables.shape[1] * page:
+        raise ShapeError(f"a window of {window} tokens is in tables of as many, these have {tables.shape[1] * page}")
 
 
-def places(table: torch.Tensor, n: int, page: int, stride: int) -> torch.Tensor:
-    """Return the slots of a sequence's first tokens, by its table of pages."""
-    tokens = torch.arange(n, device=table.device)
+def page_slots(table: torch.Tensor, tokens: torch.Tensor, page: int, stride: int) -> torch.Tensor:
+    """Return where tokens of a sequence are in the cache that `torch.ops.glyd.paged_attention` reads.
+
+    Parameters
+    ----------
+    table
+        int [pages], the sequence's pages.
+    tokens
+        int [n] on the same device, their numbers from 0; of a ring, modulo its window.
+    page, stride
+        Tokens of a page, and slots from one page to the next.
+
+    Returns
+    -------
+    torch.Tensor
+        int64 [n] slots.
+    """
     return table[tokens // page].long() * stride + tokens % page
 
 
@@ -87,15 +104,17 @@ def _cpu(
     page: int,
     stride: int,
     scale: float,
+    window: int = 0,
 ) -> torch.Tensor:
-    check(q, (k_cache, v_cache), (new_k, new_v), tables, lengths, page)
+    check(q, (k_cache, v_cache), (new_k, new_v), tables, lengths, page, window)
     out = torch.zeros(q.shape, dtype=q.dtype)
     heads = k_cache.shape[1]
     for row, n in enumerate(lengths.tolist()):
         if not n:
             continue
-        slots = places(tables[row], n, page, stride)
-        k_cache[slots[-1]], v_cache[slots[-1]] = new_k[row], new_v[row]
+        slots = page_slots(tables[row], torch.arange(min(n, window or n)), page, stride)
+        newest = slots[(n - 1) % (window or n)]
+        k_cache[newest], v_cache[newest] = new_k[row], new_v[row]
         together = q[row].view(1, heads, -1, q.shape[2])  # the heads that share a key head, as tokens of one
         k, v = (cache[slots].transpose(0, 1).unsqueeze(0) for cache in (k_cache, v_cache))
         out[row] = F.scaled_dot_product_attention(together, k, v, scale=scale).view(q.shape[1:])
@@ -123,8 +142,9 @@ def _cuda(
     page: int,
     stride: int,
     scale: float,
+    window: int = 0,
 ) -> torch.Tensor:
-    check(q, (k_cache, v_cache), (new_k, new_v), tables, lengths, page)
+    check(q, (k_cache, v_cache), (new_k, new_v), tables, lengths, page, window)
     q, new_k, new_v = (_aligned(x) for x in (q, new_k, new_v))
     n, heads, channels = q.shape
     key_heads = k_cache.shape[1]
@@ -132,8 +152,8 @@ def _cuda(
     blocks = n * key_heads * -(-(heads // key_heads) // _HEADS)
     splits = n_splits(blocks, tables.shape[1] * page, _n_blocks(q.device))
     strides = (s for x in (q, new_k, new_v) for s in x.stride()[:2])
-    shape = (ctypes.c_int64 * 15)(
-        n, heads, key_heads, channels, k_cache.shape[0], tables.shape[1], page, stride, splits, *strides
+    shape = (ctypes.c_int64 * 16)(
+        n, heads, key_heads, channels, k_cache.shape[0], tables.shape[1], page, stride, splits, window, *strides
     )
     nbytes = load().glyd_gpu_paged_attention_workspace(shape)
     if nbytes < 0:

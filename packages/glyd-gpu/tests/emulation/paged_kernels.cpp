@@ -23,8 +23,8 @@ template <int Lanes> static void attention_heads(const PagedArgs &p) {
   else attention<Lanes, kPagedHeads>(p);
 }
 
-/* numbers: sequences, heads, key heads, channels, slots, pages, page tokens as a power of two, page stride, splits, then
- * the strides of rows and heads of q, new_k and new_v */
+/* numbers: sequences, heads, key heads, channels, slots, pages, page tokens as a power of two, page stride, splits,
+ * window, then the strides of rows and heads of q, new_k and new_v */
 EXPORT void emulated_paged_attention(void *out, float *partial, const void *q, void *k, void *v, const void *new_k,
                                      const void *new_v, const int32_t *tables, const int32_t *lengths,
                                      const int64_t *numbers, float scale, uint32_t order) {
@@ -36,9 +36,9 @@ EXPORT void emulated_paged_attention(void *out, float *partial, const void *q, v
   p.tables = tables, p.lengths = lengths;
   p.sequences = (int)numbers[0], p.heads = (int)numbers[1], p.key_heads = (int)numbers[2], p.channels = (int)numbers[3];
   p.slots = numbers[4], p.pages = (int)numbers[5], p.page_shift = (int)numbers[6], p.page_stride = (int)numbers[7];
-  p.splits = (int)numbers[8];
-  p.q_row = numbers[9], p.q_head = numbers[10], p.k_row = numbers[11], p.k_head = numbers[12];
-  p.v_row = numbers[13], p.v_head = numbers[14];
+  p.splits = (int)numbers[8], p.window = (int)numbers[9];
+  p.q_row = numbers[10], p.q_head = numbers[11], p.k_row = numbers[12], p.k_head = numbers[13];
+  p.v_row = numbers[14], p.v_head = numbers[15];
   p.scale = scale * 1.4426950408889634f;
   if (p.channels <= 64) attention_heads<8>(p);
   else if (p.channels <= 128) attention_heads<16>(p);

@@ -18,7 +18,7 @@ from glyd_cli.errors import FileError, UsageError, file_error
 from glyd_cli.report import size_text
 from glyd_cli.serving.causes import UNREACHABLE, cause_of, load_tokenizer
 from glyd_cli.serving.embedding import EmbeddingEngine, Pooling, read_pooling
-from glyd_cli.serving.paged import why_not
+from glyd_cli.serving.pages import why_not
 from glyd_cli.serving.transformers_engine import (
     TransformersEngine,
     describe_model,

@@ -11,7 +11,6 @@ the step is a CUDA graph for so many rows, whatever the lengths.
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,86 +18,20 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch.nn.attention.bias import causal_lower_right
 from transformers import AttentionInterface
-from transformers.generation.continuous_batching import cache as batch_cache
 from transformers.generation.continuous_batching.requests import TMP_TOKEN_ID
 
+from glyd_cli.serving.pages import Pages
 from glyd_cli.serving.sampling import draw
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from glyd_cli.serving.pages import Group
     from glyd_cli.serving.sampling import Draw
 
 ATTENTION = "glyd_paged"
-_REFUSED = ("softcap", "position_bias", "s_aux", "dropout", "sliding_window")
-
-
-def why_not(model: Any) -> str | None:
-    """Return why a model cannot attend on pages; None: it can."""
-    config = model.config.get_text_config()
-    if model.dtype != torch.bfloat16:
-        return f"it computes in {model.dtype}"
-    kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
-    windows = getattr(config, "layer_types", None) is None and getattr(config, "sliding_window", None) is not None
-    if kinds != {"full_attention"} or windows:
-        return f"its layers are of other kinds: {', '.join(sorted(kinds)) if not windows else 'sliding window'}"
-    if getattr(config, "attn_logit_softcapping", None) is not None or getattr(config, "kv_lora_rank", None) is not None:
-        return "its attention is of another kind"
-    heads = int(config.num_attention_heads)
-    channels = int(getattr(config, "head_dim", None) or config.hidden_size // heads)
-    if channels % 8 or channels > 256 or heads % int(getattr(config, "num_key_value_heads", None) or heads):
-        return f"heads of {channels} channels"
-    if not _knows_cache():
-        return "this version of transformers keeps its cache in another way"
-    if model.config._attn_implementation != "sdpa":  # noqa: SLF001 - no public place for it
-        return f"it attends with {model.config._attn_implementation}"  # noqa: SLF001
-    return None
-
-
-def _knows_cache() -> bool:
-    """Say whether transformers keeps the cache of a batch as `Pages` reads it."""
-    names = set(inspect.unwrap(batch_cache.PagedAttentionCache.__init__).__code__.co_names)
-    return "cache_allocators" in names or {"group_cache_managers", "key_cache", "value_cache"} <= names
-
-
-class Pages:
-    """The cache of a batch of transformers: tensors of layers, and the pages of requests.
-
-    Attributes
-    ----------
-    page, stride
-        Tokens of a page, and slots from one page of a layer to the next.
-    """
-
-    def __init__(self, cache: Any) -> None:
-        self._layers: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
-        if hasattr(cache, "cache_allocators"):
-            (allocator,) = cache.cache_allocators.values()
-            self._tables = allocator.block_table
-            self.page, self.stride = allocator.tokens_per_page, allocator.block_physical_stride
-            for number, (k, v) in allocator._kv_token_views.items():  # noqa: SLF001 - no public place for them
-                n = min(len(k), len(v))
-                self._layers[number] = k[:n], v[:n]
-        else:
-            (manager,) = cache.group_cache_managers
-            self._tables = manager.block_table
-            self.page = self.stride = cache.block_size
-            for number, (_, place) in cache.layer_index_to_group_indices.items():
-                self._layers[number] = cache.key_cache[place], cache.value_cache[place]
-
-    def layer(self, number: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the keys and values of a layer, [slots, key heads, channels]."""
-        return self._layers[number]
-
-    def of(self, request: str) -> list[int]:
-        """Return the pages of a request."""
-        pages: list[int] = self._tables[request]
-        return pages
-
-    def slots(self, request: str, n: int) -> torch.Tensor:
-        """Return the places of a request's first tokens."""
-        tokens = torch.arange(n)
-        return torch.tensor(self.of(request))[tokens // self.page] * self.stride + tokens % self.page
+_REFUSED = ("softcap", "position_bias", "s_aux", "dropout")
+_QUERIES = 1024  # that see a window at once: the mask has a column for each, and for the window
 
 
 @dataclass
@@ -109,13 +42,29 @@ class Prompt:
     ----------
     first, n
         Its rows in the step.
-    slots
-        Of all its tokens so far where there are some before these; None: there are none.
+    past
+        By group, where the tokens before these are that they still see; None: there are none.
     """
 
     first: int
     n: int
-    slots: torch.Tensor | None
+    past: list[torch.Tensor] | None
+
+
+@dataclass
+class Write:
+    """Where keys and values of the prompts' rows go, in the layers of a group.
+
+    Attributes
+    ----------
+    slots
+        One for each row that is kept.
+    rows
+        Which those are; None: all.
+    """
+
+    slots: torch.Tensor
+    rows: torch.Tensor | None
 
 
 @dataclass
@@ -123,10 +72,10 @@ class Plan:
     """A step: rows of answers first, a token each, then those of prompts."""
 
     n_answers: int = 0
-    tables: torch.Tensor | None = None
+    tables: list[torch.Tensor] = field(default_factory=list)  # by group
     lengths: torch.Tensor | None = None
     prompts: list[Prompt] = field(default_factory=list)
-    slots: torch.Tensor | None = None  # where keys and values of the prompts' rows go
+    writes: list[Write] = field(default_factory=list)  # by group
 
 
 class PagedSteps:
@@ -148,15 +97,15 @@ class PagedSteps:
         self._io = io
         self._device = torch.device(io.device)
         self._most = int(runner.cb_config.max_requests_per_batch)
-        width = -(-context // self._pages.page) + 1
+        widths = [group.width(context) for group in self._pages.groups]
         pinned = self._device.type == "cuda"
-        # of answers: token, position, length; and tables of pages
+        # of answers: token, position, length; and tables of pages by group
         self._host = torch.zeros((3, self._most), dtype=torch.int32, pin_memory=pinned)
-        self._host_tables = torch.zeros((self._most, width), dtype=torch.int32, pin_memory=pinned)
-        self._rows, self._table_rows = self._host.numpy(), self._host_tables.numpy()
+        self._host_tables = [torch.zeros((self._most, w), dtype=torch.int32, pin_memory=pinned) for w in widths]
+        self._rows, self._table_rows = self._host.numpy(), [table.numpy() for table in self._host_tables]
         self._small = torch.zeros((3, self._most), dtype=torch.int32, device=self._device)
-        self._tables = torch.zeros((self._most, width), dtype=torch.int32, device=self._device)
-        self._known: list[list[int]] = [[]] * self._most  # pages that a row of the tables has
+        self._tables = [torch.zeros((self._most, w), dtype=torch.int32, device=self._device) for w in widths]
+        self._known: list[list[list[int]]] = [[[]] * self._most for _ in widths]  # pages that a row of a table has
         self._pool = torch.cuda.graph_pool_handle() if graphs else None
         self._graphs: dict[int, tuple[Any, torch.Tensor]] = {}
         self._seen: set[int] = set()
@@ -186,20 +135,18 @@ class PagedSteps:
             last[number] = place
         tokens: list[int] = []
         positions: list[int] = []
-        slots: list[torch.Tensor] = []
         plan = Plan(n_answers=len(answers))
         for number, future in prompts:
             state, n = future.state, future.query_length
             past = state.position_offset
-            every = self._pages.slots(state.request_id, past + n)
             first = len(answers) + len(tokens)
-            plan.prompts.append(Prompt(first, n, every.to(self._device) if past else None))
-            slots.append(every[past:])
+            before = [g.slots(state.request_id, g.seen(past), past).to(self._device) for g in self._pages.groups]
+            plan.prompts.append(Prompt(first, n, before if past else None))
             tokens += state.tokens_to_process
             positions += range(past, past + n)
             last[number] = first + n - 1
-        if slots:
-            plan.slots = torch.cat(slots).to(self._device)
+        if prompts:
+            plan.writes = [self._writes(group, [future for _, future in prompts]) for group in self._pages.groups]
         wanted = [(number, f) for number, f in enumerate(requests) if f.has_new_token]
         for future in requests:
             future.state.position_offset += future.query_length
@@ -212,14 +159,27 @@ class PagedSteps:
         self._io.requests_in_batch, self._io.num_request_in_batch = requests, len(requests)
         self._io.use_block_table = False
 
+    def _writes(self, group: Group, prompts: list[Any]) -> Write:
+        """Return where the tokens of prompts go in the layers of a group."""
+        slots, rows, row = [], [], 0
+        for future in prompts:
+            past, end = future.state.position_offset, future.state.position_offset + future.query_length
+            kept = group.kept(past, end)
+            slots.append(group.slots(future.state.request_id, kept, end))
+            rows.append(torch.arange(row + kept - past, row + end - past))
+            row += end - past
+        chosen = torch.cat(rows)
+        return Write(torch.cat(slots).to(self._device), chosen.to(self._device) if len(chosen) < row else None)
+
     def _note_answer(self, row: int, state: Any) -> None:
         """Write down a row of the step: a request and its newest token."""
         place = state.position_offset
         self._rows[:, row] = state.tokens_to_process[0], place, place + 1
-        pages = self._pages.of(state.request_id)
-        if self._known[row] != pages:
-            self._table_rows[row, : len(pages)] = pages
-            self._known[row] = pages[:]
+        for group, table, known in zip(self._pages.groups, self._table_rows, self._known, strict=True):
+            pages = group.tables[state.request_id]
+            if known[row] != pages:
+                table[row, : len(pages)] = pages
+                known[row] = pages[:]
 
     def step(self, model: Any, _batch: Any, _carry: Any, _before: Any, _out: Any) -> None:
         """Run a step, and draw the tokens that `prepare_batch_update` then gives."""
@@ -237,7 +197,8 @@ class PagedSteps:
         """Bring the rows of answers to the device; rows above are padding: of no length."""
         self._rows[:, self._plan.n_answers : n_rows] = 0
         self._small.copy_(self._host, non_blocking=True)
-        self._tables[:n_rows].copy_(self._host_tables[:n_rows], non_blocking=True)
+        for table, host in zip(self._tables, self._host_tables, strict=True):
+            table[:n_rows].copy_(host[:n_rows], non_blocking=True)
 
     def _answers(self, model: Any) -> torch.Tensor:
         """Return the logits of a step in which every request has one token."""
@@ -259,7 +220,7 @@ class PagedSteps:
 
     def _run(self, model: Any, n_rows: int) -> torch.Tensor:
         """Return the logits [rows, vocabulary] of the rows of answers."""
-        plan = Plan(n_rows, self._tables[:n_rows], self._small[2, :n_rows])
+        plan = Plan(n_rows, [table[:n_rows] for table in self._tables], self._small[2, :n_rows])
         logits: torch.Tensor = model(
             input_ids=self._small[0:1, :n_rows],
             position_ids=self._small[1:2, :n_rows],
@@ -280,7 +241,7 @@ class PagedSteps:
         plan, (tokens, positions) = self._plan, self._inputs
         n = plan.n_answers
         self._send(n)
-        plan.tables, plan.lengths = self._tables[:n], self._small[2, :n]
+        plan.tables, plan.lengths = [table[:n] for table in self._tables], self._small[2, :n]
         prompts = torch.tensor([tokens, positions], dtype=torch.int32).to(self._device)
         both = torch.cat([self._small[:2, :n], prompts], dim=1)
         wanted = torch.tensor(self._wanted or [0], device=self._device)  # of none, products would have no rows
@@ -316,28 +277,36 @@ def paged_attention(
     scale = kwargs.get("scaling") or query.shape[3] ** -0.5
     q, k, v = (x[0].transpose(0, 1) for x in (query, key, value))  # [rows, heads, channels]
     n = plan.n_answers
-    k_cache, v_cache = pages.layer(module.layer_idx)
+    number, k_cache, v_cache = pages.layer(module.layer_idx)
+    group = pages.groups[number]
+    if (kwargs.get("sliding_window") or 0) not in {0, group.window}:
+        raise ValueError(
+            f"layer {module.layer_idx} sees {kwargs['sliding_window']} tokens, and its pages are of {group.window}"
+        )
     parts = []
     if n:
-        of_answers = (q[:n], k_cache, v_cache, k[:n], v[:n], plan.tables, plan.lengths)
-        parts.append(torch.ops.glyd.paged_attention(*of_answers, pages.page, pages.stride, scale))
-    if plan.prompts:
-        k_cache.index_copy_(0, plan.slots, k[n:])
-        v_cache.index_copy_(0, plan.slots, v[n:])
+        of_answers = (q[:n], k_cache, v_cache, k[:n], v[:n], plan.tables[number], plan.lengths)
+        parts.append(torch.ops.glyd.paged_attention(*of_answers, group.page, group.stride, scale, group.window))
     for prompt in plan.prompts:
         rows = slice(prompt.first, prompt.first + prompt.n)
-        if prompt.slots is None:
-            keys, values = k[rows], v[rows]
-        else:
-            keys, values = k_cache[prompt.slots], v_cache[prompt.slots]
-        parts.append(_causal(q[rows], keys, values, scale))
+        keys, values = k[rows], v[rows]
+        if prompt.past is not None:  # before the new ones are written, in a ring over the oldest
+            past = prompt.past[number]
+            keys, values = torch.cat([k_cache[past], keys]), torch.cat([v_cache[past], values])
+        parts.append(_causal(q[rows], keys, values, scale, group.window))
+    if plan.prompts:
+        write = plan.writes[number]
+        for cache, new in ((k_cache, k[n:]), (v_cache, v[n:])):
+            cache.index_copy_(0, write.slots, new if write.rows is None else new[write.rows])
     out = parts[0] if len(parts) == 1 else torch.cat(parts)
     return out.unsqueeze(0), None
 
 
-def _causal(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float) -> torch.Tensor:
+def _causal(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, window: int) -> torch.Tensor:
     """Return the attention of the last tokens of a sequence, all [tokens, heads, channels]."""
     n, total = len(q), len(k)
+    if window and total > window:
+        return torch.cat([_windowed(q, k, v, scale, window, first) for first in range(0, n, _QUERIES)])
     mask: Any = None
     if n < total:
         mask = causal_lower_right(n, total)
@@ -346,6 +315,18 @@ def _causal(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float) -> 
     of_all = (x.transpose(0, 1).unsqueeze(0) for x in (q, k, v))
     out = F.scaled_dot_product_attention(*of_all, attn_mask=mask, is_causal=mask is None, scale=scale, enable_gqa=True)
     return out[0].transpose(0, 1)
+
+
+def _windowed(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, window: int, first: int) -> torch.Tensor:
+    """Return the attention of some queries from a number on, each to the newest tokens of a window."""
+    past, end = len(k) - len(q), min(first + _QUERIES, len(q))
+    least = max(0, past + first - window + 1)
+    rows = torch.arange(past + first, past + end, device=q.device).unsqueeze(1)
+    columns = torch.arange(least, past + end, device=q.device)
+    mask = (columns <= rows) & (columns > rows - window)
+    keys, values = (x[least : past + end].repeat_interleave(q.shape[1] // k.shape[1], dim=1) for x in (k, v))
+    of_all = (x.transpose(0, 1).unsqueeze(0) for x in (q[first:end], keys, values))  # with a mask no heads are shared
+    return F.scaled_dot_product_attention(*of_all, attn_mask=mask, scale=scale)[0].transpose(0, 1)
 
 
 AttentionInterface.register(ATTENTION, paged_attention)

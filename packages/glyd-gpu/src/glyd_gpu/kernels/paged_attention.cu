@@ -10,7 +10,7 @@
 
 /* Places in the shape that the launcher takes. */
 enum {
-  kSequences, kHeads, kKeyHeads, kChannels, kSlots, kPages, kPageTokens, kPageStride, kSplits,
+  kSequences, kHeads, kKeyHeads, kChannels, kSlots, kPages, kPageTokens, kPageStride, kSplits, kWindow,
   kQRow, kQHead, kKRow, kKHead, kVRow, kVHead, kShape
 };
 
@@ -23,7 +23,7 @@ static bool is_possible(const int64_t *s) {
   return s[kSequences] <= 65535 && s[kKeyHeads] >= 1 && s[kHeads] >= s[kKeyHeads] && s[kHeads] % s[kKeyHeads] == 0 &&
          s[kHeads] <= 65535 && s[kChannels] >= 8 && s[kChannels] <= kPagedChannels && s[kChannels] % 8 == 0 &&
          s[kSlots] >= 1 && s[kSlots] <= ((int64_t)1 << 40) && s[kPages] >= 1 && tokens >= 1 && (tokens & (tokens - 1)) == 0 &&
-         s[kPages] <= 0x7FFFFFFF / 2 / tokens && s[kPageStride] >= tokens && s[kSplits] >= 1 && s[kSplits] <= kPagedSplits;
+         s[kPages] <= 0x7FFFFFFF / 2 / tokens && (s[kWindow] == 0 || s[kWindow] <= s[kPages] * tokens) && s[kPageStride] >= tokens && s[kSplits] >= 1 && s[kSplits] <= kPagedSplits;
 }
 
 int64_t glyd_gpu_paged_attention_workspace(const int64_t *shape) {
@@ -75,7 +75,7 @@ int glyd_gpu_paged_attention(void *out, const void *q, void *k_cache, void *v_ca
   p.channels = (int)shape[kChannels], p.pages = (int)shape[kPages], p.page_stride = (int)shape[kPageStride];
   p.page_shift = 0;
   while (((int64_t)1 << p.page_shift) < shape[kPageTokens]) p.page_shift++;
-  p.splits = (int)shape[kSplits];
+  p.splits = (int)shape[kSplits], p.window = (int)shape[kWindow];
   p.scale = scale * 1.4426950408889634f;
   if (p.sequences == 0) return 0;
   if (p.channels <= 64) return launch_heads<8>(p, (cudaStream_t)stream);

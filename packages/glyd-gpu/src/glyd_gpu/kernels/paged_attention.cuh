@@ -15,6 +15,10 @@
  * below what the arithmetic units do meanwhile, so that no tensor cores are
  * needed. Lengths and tables are read on the device: one CUDA graph serves
  * whatever they say.
+ *
+ * Layers with a window keep a ring: token t is in slot t % window of the
+ * sequence's pages, the oldest is written over by the newest. Attention does not
+ * ask in which order tokens come, so that a ring is read as it lies.
  */
 #ifndef GLYD_GPU_PAGED_ATTENTION_CUH
 #define GLYD_GPU_PAGED_ATTENTION_CUH
@@ -41,6 +45,7 @@ struct PagedArgs {
   int64_t slots;
   int64_t q_row, q_head, k_row, k_head, v_row, v_head; /* strides in values of q, new_k, new_v */
   int sequences, heads, key_heads, channels, pages, page_shift, page_stride, splits;
+  int window; /* tokens of a ring; 0: no ring, all tokens have slots of their own */
   float scale; /* of scores, times log2(e) */
 };
 
@@ -77,9 +82,13 @@ template <int Lanes, int Heads> __host__ __device__ constexpr int paged_shared()
   return kPagedWarps * (32 / Lanes) * Heads * (8 * Lanes + 2 + 1) * 4;
 }
 
-/* Tokens of a sequence, and of each of its ranges. */
+/* Tokens of a sequence that are seen, which of their places the newest has, and tokens of each range. */
 __device__ __forceinline__ int paged_tokens(const PagedArgs &p, int sequence) {
-  return min(p.lengths[sequence], p.pages << p.page_shift);
+  const int n = min(p.lengths[sequence], p.pages << p.page_shift);
+  return p.window ? min(n, p.window) : n;
+}
+__device__ __forceinline__ int paged_newest(const PagedArgs &p, int sequence, int n) {
+  return p.window ? (p.lengths[sequence] - 1) % p.window : n - 1;
 }
 __device__ __forceinline__ int paged_range(const PagedArgs &p, int n) {
   const int range = (n + p.splits - 1) / p.splits;
@@ -120,6 +129,7 @@ __global__ void __launch_bounds__(kPagedThreads, Heads <= 4 ? 4 : 2) paged_atten
   const int begin = split * range, end = min(n, begin + range);
   if (begin >= n && split > 0) return; /* all threads */
   const bool is_whole = range >= n;
+  const int newest = paged_newest(p, sequence, n);
   const int32_t *table = p.tables + (int64_t)sequence * p.pages;
 
   float q[Heads][8], out[Heads][8], most[Heads], sum[Heads];
@@ -143,7 +153,7 @@ __global__ void __launch_bounds__(kPagedThreads, Heads <= 4 ? 4 : 2) paged_atten
       int64_t slot = (int64_t)table[t >> p.page_shift] * p.page_stride + (t & ((1 << p.page_shift) - 1));
       slot = slot < 0 ? 0 : slot < p.slots ? slot : p.slots - 1; /* a table that lies leads to no place outside */
       const int64_t at = (slot * p.key_heads + key_head) * p.channels + channel;
-      if (p.new_k && t == n - 1) {
+      if (p.new_k && t == newest) {
         keys[u] = *(const uint4 *)(p.new_k + sequence * p.k_row + key_head * p.k_head + channel);
         values[u] = *(const uint4 *)(p.new_v + sequence * p.v_row + key_head * p.v_head + channel);
         if (head_group == 0) *(uint4 *)(p.k + at) = keys[u], *(uint4 *)(p.v + at) = values[u];
