@@ -12,8 +12,8 @@ import glyd_gpu
 from glyd_cli.errors import UsageError
 from glyd_cli.serve import ServeOptions, parse_serve
 from glyd_cli.serving.engine import Sampling
+from glyd_cli.serving.kv_room import kv_bytes_a_token, kv_room
 from glyd_cli.serving.loading import make_engine
-from glyd_cli.serving.transformers_engine import kv_bytes_a_token, kv_room
 
 PROMPT = [7 * i % 500 for i in range(300)]
 RULES = Sampling(max_tokens=60, temperature=0.0, ignore_eos=True)

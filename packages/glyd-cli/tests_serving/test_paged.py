@@ -15,10 +15,11 @@ from glyd_cli.errors import UsageError
 from glyd_cli.serve import ServeOptions
 from glyd_cli.serving import pages
 from glyd_cli.serving.engine import Sampling
+from glyd_cli.serving.kv_room import kv_bytes_a_token, kv_room
 from glyd_cli.serving.loading import attends_on_pages
 from glyd_cli.serving.paged import ATTENTION, Plan, _causal, paged_attention
 from glyd_cli.serving.pages import Group, Pages, why_not
-from glyd_cli.serving.transformers_engine import TransformersEngine, describe_model, kv_bytes_a_token, kv_room
+from glyd_cli.serving.transformers_engine import TransformersEngine, describe_model
 
 
 @pytest.fixture

@@ -39,6 +39,8 @@ class ServeOptions:
         Steps of answers are captured in CUDA graphs; None: where that can be.
     kv
         How keys and values are held; auto: plain, until packed ones were measured on a GPU.
+    prefix_dir
+        Folder in which system prompts' keys and values are kept for the next start; None: they are not.
     idle_unload
         Seconds without a request after which a model is unloaded; None: never.
     host, port
@@ -69,6 +71,7 @@ class ServeOptions:
     verify: bool = False
     graphs: bool | None = None
     kv: Literal["auto", "plain", "packed"] = "auto"
+    prefix_dir: str | None = None
     device: str | None = None
     name: str | None = None
     alias: list[str] = field(default_factory=list)
@@ -141,6 +144,7 @@ def build_serve_parser() -> argparse.ArgumentParser:
     add("--verify", action="store_true", default=None)
     add("--graphs", action=argparse.BooleanOptionalAction)
     add("--kv", choices=("auto", "plain", "packed"))
+    add("--prefix-dir", metavar="DIR")
     add("--device", metavar="NAME")
     add("--name", metavar="ID")
     add("--alias", metavar="ID", action="append")
@@ -199,6 +203,10 @@ def parse_serve(verb: str, words: Sequence[str]) -> ServeOptions | None:
     options.engine_flags = flags
     if (flags or options.engine == "vllm") and options.kv == "packed":
         raise UsageError("--kv packed: not with vLLM, whose pages are its own (--kv-cache-dtype and others follow --)")
+    if options.prefix_dir is not None and options.kv == "packed":
+        raise UsageError("--prefix-dir: not with --kv packed, whose cache is of another kind")
+    if options.prefix_dir is not None and (flags or options.engine == "vllm"):
+        raise UsageError("--prefix-dir: not with vLLM, which keeps prefixes in memory alone")
     if (flags or options.engine == "vllm") and (options.others or options.idle_unload is not None):
         what = "several models behind one port" if options.others else "--idle-unload"
         raise UsageError(f"{what}: not with vLLM, which runs one model in a process of its own")
@@ -262,6 +270,7 @@ def chosen_engine(options: ServeOptions) -> Literal["vllm", "transformers"]:
         return "vllm"
     on_gpu = options.device is None or options.device.startswith("cuda")
     alone = not options.others and options.idle_unload is None and options.kv != "packed"
+    alone = alone and options.prefix_dir is None
     if options.engine == "auto" and there and on_gpu and alone and machine.cards():
         return "vllm"
     return "transformers"
@@ -290,6 +299,8 @@ glyd serve MODEL …  an OpenAI API for other programs, with one model or severa
                          without either, where the model's attention allows it
       --kv FORM          keys and values plain, or packed (bit for bit, about 30%
                          fewer bytes, slower steps); auto is plain for now
+      --prefix-dir DIR   keep system prompts that come again there, computed, for
+                         the next start (packed, bit for bit)
       --device NAME      cpu, cuda, cuda:1 …
       --name ID          id of the model in the API
       --alias ID         another id that the (first) model answers to; may be repeated

@@ -30,7 +30,7 @@ class Piece:
 
 
 def answers(
-    engine: Engine, request: Request, prompt: list[int], sampling: Sampling
+    engine: Engine, request: Request, prompt: list[int], sampling: Sampling, *, n_shared: int = 0
 ) -> list[AsyncGenerator[Piece, None]]:
     """Return the pieces of each of the ``n`` answers that a request asks for; a seed counts up."""
     return [
@@ -41,6 +41,7 @@ def answers(
             stops=request.stops,
             keep_stop=request.include_stop_str_in_output,
             skip_special=request.skip_special_tokens,
+            n_shared=n_shared,
         )
         for number in range(request.n)
     ]
@@ -54,6 +55,7 @@ async def pieces(
     stops: Sequence[str] = (),
     keep_stop: bool = False,
     skip_special: bool = True,
+    n_shared: int = 0,
 ) -> AsyncGenerator[Piece, None]:
     """Yield an answer piece by piece; the last piece has a finish reason.
 
@@ -71,13 +73,15 @@ async def pieces(
         Leave the stop string in the text.
     skip_special
         Leave special tokens out of the text.
+    n_shared
+        First tokens of the prompt that others have too.
     """
     text = Detokenizer(engine.tokenizer, skip_special=skip_special)
     finder = StopStrings(stops, keep=keep_stop)
     ends = engine.info.ends(sampling)
     piece = Piece()
     reason: FinishReason = "length"
-    async with aclosing(engine.generate(prompt, sampling)) as tokens:
+    async with aclosing(engine.generate(prompt, sampling, n_shared=n_shared)) as tokens:
         async for step in tokens:
             piece.steps.append(step)
             if step.token in ends:

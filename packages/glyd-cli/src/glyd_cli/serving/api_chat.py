@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from glyd_cli.serving.answer import Piece, answers
 from glyd_cli.serving.api_errors import ApiError
-from glyd_cli.serving.chat import THINK_END, call_grammar, calls_in, prompt_of, thinks
+from glyd_cli.serving.chat import THINK_END, call_grammar, calls_in, n_shared, prompt_of, thinks
 from glyd_cli.serving.grammar import for_json_schema
 from glyd_cli.serving.streams import merged
 from glyd_cli.serving.text import StopStrings
@@ -87,6 +87,9 @@ class ChatCompletion:
             raise ApiError(400, "tool_choice needs tools", param="tool_choice")
         options = request.chat_template_kwargs
         self._prompt = prompt_of(tokenizer, request.messages, tools=tools, options=options)
+        self._n_shared = 0
+        if engine.shares:
+            self._n_shared = n_shared(tokenizer, request.messages, self._prompt, tools=tools, options=options)
         if request.top_logprobs is not None and not request.logprobs:
             raise ApiError(400, "top_logprobs needs logprobs: true", param="top_logprobs")
         schema = call_grammar(tools or [], request.tool_choice)
@@ -109,7 +112,7 @@ class ChatCompletion:
         self._created = int(time.time())
 
     def _answers(self) -> AsyncGenerator[tuple[int, Piece], None]:
-        return merged(answers(self._engine, self._request, self._prompt, self._sampling))
+        return merged(answers(self._engine, self._request, self._prompt, self._sampling, n_shared=self._n_shared))
 
     def _head(self, kind: str) -> dict[str, Any]:
         return {"id": self._id, "object": kind, "created": self._created, "model": self._engine.info.name}

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import uuid
@@ -88,6 +89,27 @@ def prompt_of(
     if not ids:
         raise ApiError(400, "the chat template makes an empty prompt of these messages", param="messages")
     return ids
+
+
+def n_shared(
+    tokenizer: PreTrainedTokenizerFast,
+    messages: Sequence[Message],
+    prompt: Sequence[int],
+    *,
+    tools: Sequence[Tool] | None = None,
+    options: dict[str, Any] | None = None,
+) -> int:
+    """Return how many tokens of a prompt come of the system prompt and the tools alone; 0 without a system prompt.
+
+    They are what the prompt has in common with one that goes on as no other does.
+    """
+    system = list(itertools.takewhile(lambda m: m.role in {"system", "developer"}, messages))
+    if not system:
+        return 0
+    turns = [*system, system[0].model_copy(update={"role": "user", "content": "\N{SYMBOL FOR NULL}"})]
+    other = prompt_of(tokenizer, turns, tools=tools, options=options)
+    pairs = enumerate(zip(prompt, other, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(prompt), len(other)))
 
 
 def call_grammar(tools: Sequence[Tool], choice: str | ToolChoice | None) -> dict[str, Any] | None:

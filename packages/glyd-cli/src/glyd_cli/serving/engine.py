@@ -183,8 +183,13 @@ class Engine(Protocol):
     def stop(self) -> None:
         """End all requests and free what is held."""
 
-    def generate(self, prompt: list[int], sampling: Sampling) -> AsyncGenerator[TokenStep, None]:
+    shares: bool
+    """Whether the engine makes use of ``n_shared``."""
+
+    def generate(self, prompt: list[int], sampling: Sampling, *, n_shared: int = 0) -> AsyncGenerator[TokenStep, None]:
         """Yield the tokens of an answer as they are made, the end token included.
+
+        ``n_shared``: so many tokens of the prompt are a beginning that other prompts have too, as a system prompt.
 
         Closing the iterator frees the request's place, wherever it is.
 

@@ -18,15 +18,14 @@ from glyd_cli.errors import FileError, UsageError, file_error
 from glyd_cli.report import size_text
 from glyd_cli.serving.causes import UNREACHABLE, cause_of, load_tokenizer
 from glyd_cli.serving.embedding import EmbeddingEngine, Pooling, read_pooling
+from glyd_cli.serving.kv_room import PAGE, kv_bytes_a_token, kv_room
 from glyd_cli.serving.pages import why_not
-from glyd_cli.serving.transformers_engine import (
-    TransformersEngine,
-    describe_model,
-    kv_bytes_a_token,
-    kv_room,
-)
+from glyd_cli.serving.prefixes import Prefixes
+from glyd_cli.serving.transformers_engine import TransformersEngine, describe_model
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from transformers import PreTrainedTokenizerFast
 
     from glyd_cli.report import Reporter
@@ -250,9 +249,15 @@ def model_name(options: ServeOptions) -> str:
 
 
 def make_engine(
-    options: ServeOptions, model: Any, tokenizer: PreTrainedTokenizerFast, pooling: Pooling | None = None
+    options: ServeOptions,
+    model: Any,
+    tokenizer: PreTrainedTokenizerFast,
+    pooling: Pooling | None = None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> TransformersEngine | EmbeddingEngine:
     """Return an engine whose window and KV cache fit into memory; with ``pooling``, one that makes vectors.
+
+    ``say`` is told which prefixes cannot be kept or put back.
 
     Raises
     ------
@@ -289,7 +294,24 @@ def make_engine(
         graphs=options.graphs is not False,
         parts=paged and not options.exact,
         kv=kv,
+        prefixes=_prefixes(options, model, say),
     )
+
+
+def _prefixes(options: ServeOptions, model: Any, say: Callable[[str], None]) -> Prefixes | None:
+    """Return the files of prefixes that a model has.
+
+    Raises
+    ------
+    UsageError, FileError
+        It can have none, or they cannot be written.
+    """
+    if options.prefix_dir is None:
+        return None
+    try:
+        return Prefixes(Path(options.prefix_dir), model, page=PAGE["plain"], exact=options.exact, say=say)
+    except (glyd.ParameterError, glyd_gpu.UnsupportedDeviceError) as error:
+        raise UsageError(f"--prefix-dir: {error}") from error
 
 
 def attends_on_pages(options: ServeOptions, model: Any, kv: str) -> bool:

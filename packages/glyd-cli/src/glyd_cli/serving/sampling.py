@@ -52,6 +52,7 @@ class Draw:
         self.matcher = matcher
         self._ends = list(ends)
         self.steps: list[TokenStep] = []
+        self.keep = 0  # first tokens of the prompt that are to be kept in a file
         self._prompt = sorted(set(prompt)) if sampling.repetition_penalty != 1.0 else []
         self._counts: dict[int, int] = {}
         self._random = random.Random(sampling.seed)  # noqa: S311 - draws, no secrets

@@ -29,7 +29,6 @@ from transformers.generation.logits_process import LogitsProcessorList
 import glyd
 import glyd_gpu
 from glyd_cli.errors import UsageError
-from glyd_cli.machine import PACKED_KV_SHARE
 from glyd_cli.serving.engine import (
     EngineError,
     KvHeld,
@@ -41,7 +40,9 @@ from glyd_cli.serving.engine import (
     TokenStep,
 )
 from glyd_cli.serving.grammar import Grammars
+from glyd_cli.serving.kv_room import PAGE, STEP_TOKENS, kv_bytes_a_token
 from glyd_cli.serving.paged import ATTENTION, PagedSteps
+from glyd_cli.serving.prefixes import Prefixes, restore
 from glyd_cli.serving.sampling import Draw
 from glyd_cli.serving.steps import Steps
 
@@ -51,9 +52,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 
-_PAGE = {"plain": 64, "packed": 128}  # tokens; small, since most chats are short; what packs has a size of its own
 _ALL_MEMORY = 1000.0  # times what is there: no limit
-_STEP_TOKENS = {"cpu": 256, "cuda": 4096}  # of prompts a step: what a running answer waits for at most
 
 
 class _Noted(ContinuousBatchingLogitsProcessor):
@@ -107,6 +106,8 @@ class TransformersEngine:
         Norms, rotations and gates by kernels of our own, which add up squares in another order.
     kv
         How keys and values are held: plain, or their full pages packed, bit for bit.
+    prefixes
+        Files that system prompts are kept in.
     """
 
     def __init__(
@@ -122,8 +123,12 @@ class TransformersEngine:
         graphs: bool = False,
         parts: bool = False,
         kv: Literal["plain", "packed"] = "plain",
+        prefixes: Prefixes | None = None,
     ) -> None:
         self.info = info
+        self._prefixes = prefixes
+        self.shares = prefixes is not None
+        self.restored = (0, 0.0)  # tokens, and the seconds that it took
         self._paged = paged
         self._graphs = graphs and paged and model.device.type == "cuda"
         self._parts = parts
@@ -156,11 +161,11 @@ class TransformersEngine:
         device = self._model.device.type
         # transformers has two names for the tokens of a page
         page = "page_size" if hasattr(ContinuousBatchingConfig, "page_size") else "block_size"
-        n_page = _PAGE[self._kv_form]
+        n_page = PAGE[self._kv_form]
         config = ContinuousBatchingConfig(
             **{page: n_page},
             num_blocks=-(-self._kv_tokens // n_page) + self._n_slots,
-            max_batch_tokens=max(_STEP_TOKENS.get(device, 256), self._n_slots),
+            max_batch_tokens=max(STEP_TOKENS.get(device, 256), self._n_slots),
             max_requests_per_batch=self._n_slots,
             use_cuda_graph=False,  # `Steps` captures what can be captured
             use_async_batching=False,
@@ -189,6 +194,8 @@ class TransformersEngine:
                     PagedSteps(made, context=self.info.context, graphs=self._graphs)
                 else:
                     Steps(made.model_runner, lambda: noted.draws)
+                if self._prefixes is not None:
+                    self._prefixes.connect(made)
             except Exception as error:
                 self._failure = error
                 raise
@@ -207,6 +214,8 @@ class TransformersEngine:
             self.stop()
             cause = str(self._failure).partition("\n")[0] or type(self._failure).__name__
             raise UsageError(f"{self.info.name} cannot be served: {cause}") from self._failure
+        if self._prefixes is not None:  # what is put back stays until the room is needed
+            self.restored = restore(self._prefixes, manager, self._kv_tokens // 2)
         threading.Thread(target=self._grammars.prepare, name="glyd-grammars", daemon=True).start()
 
     def stop(self) -> None:
@@ -214,6 +223,8 @@ class TransformersEngine:
         if self._manager is not None:
             self._manager.stop(block=True, timeout=10, hard_stop=True)
             self._manager = None
+        if self._prefixes is not None:
+            self._prefixes.stop()
         while self._undo:
             self._undo.pop()()
 
@@ -235,7 +246,9 @@ class TransformersEngine:
         nbytes = self._kv_tokens * kv_bytes_a_token(self._model)
         return KvHeld(form="plain", nbytes=nbytes, plain_nbytes=nbytes, room=self._kv_tokens)
 
-    async def generate(self, prompt: list[int], sampling: Sampling) -> AsyncGenerator[TokenStep, None]:
+    async def generate(
+        self, prompt: list[int], sampling: Sampling, *, n_shared: int = 0
+    ) -> AsyncGenerator[TokenStep, None]:
         """Yield the tokens of an answer; see `glyd_cli.serving.engine.Engine`."""
         if len(prompt) >= self.info.context:
             raise PromptTooLongError(len(prompt), self.info.context)
@@ -247,6 +260,8 @@ class TransformersEngine:
         matcher = self._grammars.matcher(sampling.grammar) if sampling.grammar else None
         ends = self.info.ends(sampling)
         state = Draw(prompt, sampling, matcher, sorted(ends))
+        if self._prefixes is not None and n_shared:
+            state.keep = self._prefixes.wanted(prompt, n_shared)
         n_most = min(sampling.max_tokens, self.info.context - len(prompt))
         name = f"glyd-{next(self._numbers)}"
         outputs: asyncio.Queue[Any] = asyncio.Queue()
@@ -282,53 +297,6 @@ class TransformersEngine:
             with contextlib.suppress(queue.Empty):
                 while True:
                     manager.output_router.output_queue.get_nowait()
-
-
-def kv_room(
-    model: PreTrainedModel,
-    nbytes: int,
-    *,
-    kv: Literal["plain", "packed"] = "plain",
-    n_slots: int = 0,
-    paged: bool = False,
-) -> int:
-    """Return how many tokens of KV cache an amount of memory holds, with what is allocated beside it.
-
-    Its attention mask has a row for every token of a step and a column for every token of the cache and
-    the step, in the model's type, for every kind of attention; some attentions do without, as that on pages, where
-    what lies between the products of a step counts instead.
-    """
-    config = model.config.get_text_config()
-    n_step = _STEP_TOKENS.get(model.device.type, 256)
-    token = kv_bytes_a_token(model)
-    if paged:
-        wide = int(getattr(config, "intermediate_size", None) or 4 * config.hidden_size)
-        between = n_step * (8 * int(config.hidden_size) + 3 * wide) * _element_nbytes(model)
-        return max(nbytes - between, 0) // token
-    n_kinds = len(set(getattr(config, "layer_types", None) or ["full"]))
-    width = n_kinds * n_step * _element_nbytes(model)
-    if model.device.type == "cuda":  # a layer's keys and values gathered, and again for every head
-        heads = int(config.num_attention_heads)
-        groups = heads // int(getattr(config, "num_key_value_heads", None) or heads)
-        width += (1 + groups) * token // int(config.num_hidden_layers)
-    left = nbytes - n_kinds * n_step * n_step * _element_nbytes(model)
-    if kv == "plain":
-        return max(left, 0) // (token + width)
-    left -= (n_slots + 2) * _PAGE["packed"] * token  # pages that are being filled
-    return int(max(left, 0) // (PACKED_KV_SHARE * token + width))
-
-
-def _element_nbytes(model: PreTrainedModel) -> int:
-    return int(torch.empty((), dtype=model.dtype).element_size())
-
-
-def kv_bytes_a_token(model: PreTrainedModel) -> int:
-    """Return the bytes that the KV cache takes for one token of all layers."""
-    config = model.config.get_text_config()
-    heads = int(getattr(config, "num_key_value_heads", None) or config.num_attention_heads)
-    size = int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
-    n_values = 2 * int(config.num_hidden_layers) * heads * size
-    return n_values * _element_nbytes(model)
 
 
 def describe_model(model: PreTrainedModel, name: str, *, context: int | None = None, layout: str = "bf16") -> ModelInfo:

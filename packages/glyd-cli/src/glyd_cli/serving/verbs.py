@@ -18,6 +18,7 @@ import uvicorn
 from glyd_cli.errors import Exit, UsageError
 from glyd_cli.report import print_text, size_text
 from glyd_cli.serving.app import make_app
+from glyd_cli.serving.embedding import EmbeddingEngine
 from glyd_cli.serving.loading import SLOTS, load, make_engine, model_name
 from glyd_cli.serving.pool import Models, Served
 from glyd_cli.serving.terminal import answer_once, chat
@@ -144,8 +145,11 @@ def _loaders(options: ServeOptions, reporter: Reporter) -> list[tuple[str, Calla
     def loader(one: ServeOptions) -> Callable[[], Served]:
         def load_one() -> Served:
             model, tokenizer, pooling = load(one, reporter)
-            engine = make_engine(one, model, tokenizer, pooling)
+            engine = make_engine(one, model, tokenizer, pooling, lambda text: reporter.say(f"glyd: {text}"))
             engine.start()
+            if not isinstance(engine, EmbeddingEngine) and engine.restored[0]:
+                n, seconds = engine.restored
+                reporter.say(f"glyd: prefixes of {n} tokens put back in {seconds:.1f} s")
             return Served(engine, tokenizer, str(model.device))
 
         return load_one

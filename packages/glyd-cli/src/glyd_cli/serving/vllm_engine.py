@@ -54,6 +54,8 @@ class VllmEngine:
         Requests that run and that wait at most.
     """
 
+    shares = False
+
     def __init__(
         self, process: VllmProcess, tokenizer: Tokenizer, info: ModelInfo, *, n_slots: int, n_queue: int
     ) -> None:
@@ -125,7 +127,13 @@ class VllmEngine:
         running = min(self._n_active, self._n_slots)
         return Load(n_running=running, n_waiting=self._n_active - running)
 
-    async def generate(self, prompt: list[int], sampling: Sampling) -> AsyncGenerator[TokenStep, None]:
+    async def generate(
+        self,
+        prompt: list[int],
+        sampling: Sampling,
+        *,
+        n_shared: int = 0,  # noqa: ARG002 - vLLM finds out itself
+    ) -> AsyncGenerator[TokenStep, None]:
         """Yield the tokens of an answer; see `glyd_cli.serving.engine.Engine`."""
         if len(prompt) >= self.info.context:
             raise PromptTooLongError(len(prompt), self.info.context)
