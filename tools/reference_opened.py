@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final
 
+from reference_bytes import Bytes, FormatError
 from reference_deflate import (
     DISTANCES,
     FIXED,
@@ -21,8 +22,6 @@ from reference_deflate import (
     item_size,
     length_code,
 )
-
-from reference_bytes import Bytes, FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BUSL-1.1
 """What readers and writers do that race with each other (see racing), and what readers must then see."""
 
+import gzip
 import random
 from contextlib import suppress
 from datetime import datetime, timezone
@@ -19,6 +20,7 @@ def noise(n, seed):
 TEXT = b"".join(b"line %d of a dump %d\n" % (i, i * i) for i in range(600))
 BIG = noise(9000, 1) + TEXT
 LATER = BIG[:3000] + b"changed" + BIG[3000:]
+PACKED = [gzip.compress(TEXT + b"version %d" % i, mtime=0) for i in range(3)]  # stored as what is inside
 
 
 # ---- states
@@ -29,7 +31,9 @@ def fill(store):
     store._core.clock = Clock((BEFORE_S - 1000) * 10**9)
     store.put("big", BIG)
     store.put("big", LATER)
+    store.put("packed", PACKED[0])
     store.put("dup", BIG)
+    store.put("packed", PACKED[1])
     store.put("alone", noise(5000, 7))
     for i in range(3):
         store.put(f"small{i}", b"small %d" % i * 20)
@@ -70,6 +74,10 @@ def put_version(store):
     store.put("big", BIG[:5000] + b"changed again" + BIG[5100:])
 
 
+def put_opened(store):
+    store.put("packed", PACKED[2])
+
+
 def put_small(store):
     store.put("tiny", b"tiny")
 
@@ -90,13 +98,13 @@ def compact(store):
 
 def delete_and_compact(store):
     names = {"dup", "many1.txt", "many2.txt", "many3.txt", "small0", "small2"}
-    first = next((i.id for i in store.list() if i.name == "big"), None)
-    store.delete([i.id for i in store.list() if i.name in names or i.id == first])
+    firsts = {next((i.id for i in store.list() if i.name == name), None) for name in ("big", "packed")}
+    store.delete([i.id for i in store.list() if i.name in names or i.id in firsts])
     store.compact()
 
 
 def delete_all_versions(store):
-    store.delete([i.id for i in store.list() if i.name == "big"])
+    store.delete([i.id for i in store.list() if i.name in {"big", "packed"}])
     store.compact()
 
 
@@ -110,8 +118,9 @@ def recode(store):
 
 
 def rebase(store):
-    with suppress(ObjectNotFoundError):
-        store.rebase("big")
+    for name in ("big", "packed"):
+        with suppress(ObjectNotFoundError):
+            store.rebase(name)
 
 
 def add_parity(store):
@@ -138,7 +147,7 @@ def storm(store):
 STEPS = {
     f.__name__: f
     for f in (
-        put_version, put_small, put_packed, delete, compact, delete_and_compact, delete_all_versions,
+        put_version, put_opened, put_small, put_packed, delete, compact, delete_and_compact, delete_all_versions,
         prune_and_compact, recode, rebase, add_parity, rebuild, storm,
     )
 }  # fmt: skip
@@ -195,7 +204,7 @@ def _may_be_gone(states, ref):
 
 
 def _read_each(store, states, read):
-    for ref in [*sorted(states.all[0]), "big", "small2", "many3.txt"]:
+    for ref in [*sorted(states.all[0]), "big", "packed", "small2", "many3.txt"]:
         try:
             data = read(ref)
         except ObjectNotFoundError:
@@ -296,7 +305,7 @@ VERBS = {
 }  # fmt: skip
 
 
-OPTIONS = {"level": "turbo", "threads": 1}
+OPTIONS = {"level": "turbo", "threads": 1, "open_streams": True}
 
 
 def run_once(racer, verb, step, at, out, make_backend, make_reader=None, *, is_warm, keep_writer):

@@ -8,6 +8,7 @@ the store must open, give back all that was acknowledged, be clean in `check`, a
 ``GLYD_STORE_FAULTS`` says about how many faults to inject (default 600).
 """
 
+import gzip
 import os
 import random
 import shutil
@@ -31,6 +32,7 @@ def noise(n, seed):
 
 TEXT = b"".join(b"line %d of a dump %d\n" % (i, i * i) for i in range(600))
 BIG = noise(9000, 1) + TEXT
+PACKED = [gzip.compress(TEXT + b"version %d" % i, mtime=0) for i in range(3)]  # stored as what is inside
 
 
 class Bench:
@@ -45,7 +47,7 @@ class Bench:
         self.unsure = set()  # ids that an operation under way was deleting
 
     def open(self):
-        return Store(SimBackend(self.disk, self.path), level="turbo", threads=1)
+        return Store(SimBackend(self.disk, self.path), level="turbo", threads=1, open_streams=True)
 
     def put(self, store, name, data):
         info = store.put(name, data)
@@ -78,6 +80,8 @@ def base_state(bench):
         bench.put(store, "big", BIG)
         bench.put(store, "big", BIG[:3000] + b"changed" + BIG[3000:])
         bench.put(store, "dup", BIG)
+        bench.put(store, "packed", PACKED[0])
+        bench.put(store, "packed", PACKED[1])
         bench.put(store, "alone", noise(5000, 7))
         for i in range(3):
             bench.put(store, f"small{i}", b"small %d" % i * 20)
@@ -100,6 +104,10 @@ def put_with_parity(bench, store):
 
 def put_version(bench, store):
     bench.put(store, "big", BIG[:5000] + b"changed again" + BIG[5100:])
+
+
+def put_opened(bench, store):
+    bench.put(store, "packed", PACKED[2])
 
 
 def put_small(bench, store):
@@ -131,7 +139,7 @@ def compact(bench, store):
 
 
 def delete_and_compact(bench, store):
-    names = {"big", "dup", "many1.txt", "many2.txt", "many3.txt", "small0", "small2"}
+    names = {"big", "dup", "packed", "many1.txt", "many2.txt", "many3.txt", "small0", "small2"}
     bench.delete(store, [i for i, (name, _) in bench.objects.items() if name in names])
     store.compact()
 
@@ -155,7 +163,7 @@ def first_put(bench, store):
 SCENARIOS = {
     f.__name__: f
     for f in (
-        put_large, put_with_parity, put_version, put_small, put_duplicate, put_packed, put_many,
+        put_large, put_with_parity, put_version, put_opened, put_small, put_duplicate, put_packed, put_many,
         delete, compact, delete_and_compact, recode, rebase, rebuild, first_put,
     )
 }  # fmt: skip

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from glyd_store._contents import Row, chain_of, content_by_number
+from glyd_store._contents import Row, chain_of, content_by_number, stored_of
 from glyd_store._errors import IntegrityError
 from glyd_store._index import encode_name
 from glyd_store._resemblance import find_candidates
@@ -45,28 +45,33 @@ def find_base(core: Core, source: Source, name: str) -> tuple[Row, float, bool] 
     for number, alike in found:
         if alike < ALIKE_MIN:
             break
-        row = _usable(core, content_by_number(core, number))
-        if row is not None:
-            return row, alike, row.number == number
+        usable = _usable(core, content_by_number(core, number))
+        if usable is not None:
+            return usable[0], alike, usable[1]
     latest = core.index.value(
         "SELECT content FROM object WHERE name = ? AND deleted IS NULL ORDER BY id DESC LIMIT 1", encode_name(name)
     )
     for number in dict.fromkeys([*([latest] if latest is not None else []), *(number for number, _ in found[:1])]):
-        row = _usable(core, content_by_number(core, number))
-        if row is not None:
-            return row, 0.0, row.number == number
+        usable = _usable(core, content_by_number(core, number))
+        if usable is not None:
+            return usable[0], 0.0, usable[1]
     return None
 
 
-def _usable(core: Core, alike: Row) -> Row | None:
-    """Return a content, or the best of its bases where chains would get too long; None when there is no sound one."""
-    if alike.family is None or alike.kind != "stream":
-        return None
+def _usable(core: Core, alike: Row) -> tuple[Row, bool] | None:
+    """Return a content, or the best of its bases where chains would get too long, and whether it is that content itself.
+
+    None: there is no sound one.
+    """
     try:
+        alike = stored_of(core, alike)
+        if alike.family is None or alike.kind != "stream":
+            return None
         chain = chain_of(core, alike)
     except IntegrityError:
         return None
-    return choose_base(core, _with_room(core, chain), chain)
+    base = choose_base(core, _with_room(core, chain), chain)
+    return None if base is None else (base, base.number == alike.number)
 
 
 def choose_base(core: Core, rooms: list[Row], chain: list[Row]) -> Row | None:

@@ -1,6 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The glyd authors
 # SPDX-License-Identifier: BUSL-1.1
-"""Reading contents: where they are, their bases, ranges of them."""
+"""Reading contents: where they are, their bases, ranges of them.
+
+File length: one idea, whichever way a content lies.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +96,7 @@ def chain_of(core: Core, row: Row) -> list[Row]:
                 advice=ADVICE,
             )
         chain.append(below)
-        if len(chain) > DECODES_MAX:
+        if len(chain) - (row.kind == "opened") > DECODES_MAX:
             raise IntegrityError(f"content {row.sha256.hex()[:16]}… has more than {DECODES_MAX - 1} bases", key=row.key)
     return chain
 
@@ -120,6 +123,17 @@ def read_again(core: Core, read: Callable[[], T], may: Callable[[], bool] = lamb
             if core.refresh().seq == seq or not may():
                 raise
     return read()
+
+
+def stored_of(core: Core, row: Row) -> Row:
+    """Return the content whose bytes are in the store: where streams were opened that is what they were opened to.
+
+    Raises
+    ------
+    IntegrityError
+        When that is not in the store.
+    """
+    return chain_of(core, row)[1] if row.kind == "opened" else row
 
 
 ADVICE = "run 'check' to see what else is concerned; 'repair' may bring it back"
@@ -159,6 +173,8 @@ def open_content(core: Core, row: Row, threads: int = 0) -> BinaryIO:
 
 
 def _open_raw(core: Core, row: Row, stack: ExitStack, threads: int) -> Range:
+    if row.kind == "opened":
+        return Range(io.BytesIO(get_content(core, row, threads)), 0, row.size, _never_moved)
     start = row.offset if row.kind == "member" else 0
     base = _layers(core, chain_of(core, row)[1:], stack)
     wild = False  # orders of reads that need all of the base
@@ -175,11 +191,18 @@ def _open_raw(core: Core, row: Row, stack: ExitStack, threads: int) -> Range:
         now = find_content(core, row.sha256)
         if now is None or now.kind == "missing":
             raise ObjectNotFoundError(f"content {row.sha256.hex()[:16]}… was removed while it was read")
+        if now.kind == "opened":
+            return io.BytesIO(get_content(core, now, threads)), 0
         below = chain_of(core, now)[1:]
         base = _decode_chain(core, below, stack, threads) if wild and below else _layers(core, below, stack)
         return _open_frame(core, now, base, stack, threads), now.offset if now.kind == "member" else 0
 
     return Range(_open_frame(core, row, base, stack, threads), start, row.size, another)
+
+
+def _never_moved(error: Exception) -> tuple[BinaryIO, int]:
+    """Say what went wrong with a content in memory."""
+    raise error
 
 
 def _open_frame(core: Core, row: Row, base: glyd.Base | None, stack: ExitStack, threads: int) -> BinaryIO:
@@ -312,7 +335,13 @@ def read_content(
         contents that fit into memory nothing is written then.
     """
     with _blaming(core, row):
-        if row.kind == "member" or row.size > IN_MEMORY_NBYTES:
+        if row.kind == "opened":
+            data = memoryview(_closed(core, row, threads))
+            verify(data, row, f"the content in {row.key}", threads, thorough=thorough)
+            if write is not None:
+                for start in range(0, len(data), WRITTEN_NBYTES):
+                    write(data[start : start + WRITTEN_NBYTES])
+        elif row.kind == "member" or row.size > IN_MEMORY_NBYTES:
             with ExitStack() as stack:
                 file = cast("BinaryIO", _open_raw(core, row, stack, threads))
                 copy_content(file, write, row, f"the content in {row.key}", threads, thorough=thorough)
@@ -331,8 +360,18 @@ def read_content(
                         write(out[start : start + WRITTEN_NBYTES])
 
 
+def _closed(core: Core, row: Row, threads: int) -> bytes:
+    """Return a content of which opened streams are stored."""
+    return glyd.close_streams(get_content(core, stored_of(core, row), threads), max_size=row.size)
+
+
 def get_content(core: Core, row: Row, threads: int = 0) -> bytes:
     """Return a whole content, and raise as `read_content` does."""
+    if row.kind == "opened":
+        with _blaming(core, row):
+            data = _closed(core, row, threads)
+            verify(data, row, f"the content in {row.key}", threads)
+            return data
     if row.kind == "member" or row.size > IN_MEMORY_NBYTES:
         out = bytearray()
         read_content(core, row, out.extend, threads)

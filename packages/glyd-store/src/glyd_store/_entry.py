@@ -38,9 +38,9 @@ class Place:
     ----------
     kind
         "payload": a frame within the entry; "stream": all of a stream; "member": a range
-        of the content of a stream.
+        of the content of a stream; "opened": what `glyd.close_streams` makes of the base.
     stream
-        SHA-256 of the stream; empty for a payload.
+        SHA-256 of the stream; empty for a payload and what is opened.
     offset, nbytes
         Of the frame in the payload, or offset in the content of the stream.
     """
@@ -59,6 +59,8 @@ class Place:
             return ["payload", self.offset, self.nbytes]
         if self.kind == "stream":
             return ["stream", self.stream.hex()]
+        if self.kind == "opened":
+            return ["opened"]
         return ["member", self.stream.hex(), self.offset]
 
     @classmethod
@@ -71,6 +73,8 @@ class Place:
             return cls("stream", _hash(found[1]))
         if kind == "member":
             return cls("member", _hash(found[1]), _count(found[2]))
+        if kind == "opened":
+            return cls("opened")
         raise ValueError(f"no place is called {kind!r}")
 
 

@@ -341,7 +341,7 @@ class Index:
     def _apply_content(self, content: Content, seq: int) -> None:
         do = self.db.execute
         at = content.at
-        stream = at.stream if at.kind != "payload" else None
+        stream = at.stream or None
         row = (content.sha256, content.size, seq, at.kind, stream, at.offset, at.nbytes, content.base)
         family = (content.family, content.member) if content.family else (None, None)
         rest = (*family, content.check)

@@ -100,10 +100,12 @@ def to_ns(time: datetime) -> int:
 _SELECT = """
 SELECT o.id, o.name, o.time, c.size, c.sha256, o.tags, o.deleted,
     CASE c.kind WHEN 'payload' THEN c.nbytes WHEN 'stream' THEN s.nbytes
-        WHEN 'member' THEN CASE WHEN s.size > 0 THEN s.nbytes * c.size / s.size ELSE 0 END ELSE 0 END,
+        WHEN 'member' THEN CASE WHEN s.size > 0 THEN s.nbytes * c.size / s.size ELSE 0 END
+        WHEN 'opened' THEN (SELECT t.nbytes FROM content b JOIN stream t ON t.id = b.stream WHERE b.sha256 = c.base)
+        ELSE 0 END,
     (WITH RECURSIVE link(base, n) AS (
         SELECT c.base, 1 UNION ALL SELECT b.base, n + 1 FROM link l JOIN content b ON b.sha256 = l.base WHERE n < 100
-    ) SELECT max(n) FROM link)
+    ) SELECT max(n) FROM link) - (c.kind = 'opened')
 FROM object o JOIN content c ON c.id = o.content LEFT JOIN stream s ON s.id = c.stream
 """
 

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 SMALL_NBYTES = 256 << 10
 """Contents below this are gathered into packs."""
 
+OPENED_MIN = 1.1
+"""Times the bytes of a content that it must have with its streams opened: of some twentieth at least."""
+
 NAME_NBYTES_MAX = 65_535
 PAYS = 0.8
 """Part of the bytes alone that a delta may take."""
@@ -92,6 +95,8 @@ class Writer:
         Told of bytes of content as they are read (first pass) and written (second).
     parity
         Percentage of parity that large contents get which have no base, or on which another is based.
+    opens
+        Store what compressed streams hold, where contents have them.
     """
 
     def __init__(
@@ -101,8 +106,11 @@ class Writer:
         threads: int = 0,
         progress: Callable[[str, int], None] | None = None,
         parity: float = 0,
+        *,
+        opens: bool = False,
     ) -> None:
         self.core = core
+        self._opens = opens
         self.level = level
         self.threads = threads
         self.level_of_deltas = "ultra" if level == "cold" else level  # its model takes no base
@@ -130,10 +138,10 @@ class Writer:
                         pass
                     elif source.size < SMALL_NBYTES:
                         self._add_payload(entry, source)
-                    else:
+                    elif not (self._is_to_open(source) and self._add_opened(entry, source, name, made)):
                         self._add_stream(entry, source, name, made)
                     number = self._add_object(entry, name, source, tags)
-                    entry.drop_streams = self._replaced(entry, source)
+                    entry.drop_streams = self._replaced(entry)
                     core.commit(entry)
                 core.remove([stream_key(stream) for stream in entry.drop_streams])
                 pack_waiting(core, self.level)
@@ -165,6 +173,8 @@ class Writer:
         row = find_content(self.core, sha256)
         if row is None or row.kind == "missing":
             return False
+        if row.kind == "opened":
+            return row.base is not None and self.is_stored(row.base)
         if self.core.is_damaged(row.key):
             return False
         try:
@@ -175,12 +185,11 @@ class Writer:
             return bool(nbytes == self.core.index.value("SELECT nbytes FROM entry WHERE seq = ?", row.seq))
         return bool(nbytes == self.core.index.value("SELECT nbytes FROM stream WHERE id = ?", row.stream))
 
-    def _replaced(self, entry: Entry, source: Source) -> list[bytes]:
-        """Return the damaged stream that a content has been in until now, to be dropped."""
-        row = find_content(self.core, source.sha256) if entry.contents else None
-        if row is None or row.kind != "stream" or row.stream is None or row.stream in {s.id for s in entry.streams}:
-            return []
-        return [row.stream]
+    def _replaced(self, entry: Entry) -> list[bytes]:
+        """Return the damaged streams that contents have been in until now, to be dropped."""
+        rows = (find_content(self.core, content.sha256) for content in entry.contents)
+        before = {row.stream for row in rows if row is not None and row.kind == "stream" and row.stream is not None}
+        return sorted(before - {stream.id for stream in entry.streams})
 
     def _add_object(self, entry: Entry, name: str, source: Source, tags: Mapping[str, str] | None) -> int:
         number = entry.next_id
@@ -202,12 +211,38 @@ class Writer:
 
     # ---- large contents
 
-    def _add_stream(self, entry: Entry, source: Source, name: str, made: list[bytes]) -> None:
+    def _is_to_open(self, source: Source) -> bool:
+        """Say whether streams of a content are to be opened: as it was before, as others may be based on either form."""
+        row = find_content(self.core, source.sha256)
+        return self._opens if row is None else row.kind == "opened"
+
+    def _add_opened(self, entry: Entry, source: Source, name: str, made: list[bytes]) -> bool:
+        """Store a content with its compressed streams opened, if there are some and it takes less; say whether it was."""
+        if source.data is None:
+            return False
+        opened = glyd.open_streams(source.data)
+        if opened is None or len(opened) < OPENED_MIN * source.size:
+            return False
+        if glyd.close_streams(opened) != source.data:
+            raise IntegrityError(f"{source.name}: what was opened does not come back; nothing was stored")
+        with open_source(opened, source.name) as inside:
+            inside.scan(small=0, threads=self.threads)
+            if not self.is_stored(inside.sha256) and not self._add_stream(entry, inside, name, made, source.size):
+                return False
+            entry.contents.append(
+                Content(source.sha256, source.size, Place("opened"), inside.sha256, check=source.check)
+            )
+        return True
+
+    def _add_stream(self, entry: Entry, source: Source, name: str, made: list[bytes], most: int | None = None) -> bool:
+        """Store a content as a stream; with a limit only if it takes no more bytes: say whether it was."""
         core = self.core
         found = find_base(core, source, name)
         written = None if found is None else self._try_delta(source, *found)
         (staged, out), base = written or (self.write(source, None), None)
         try:
+            if most is not None and out.nbytes > most:
+                return False
             stream = out.sha256
             made_here = core.index.row("SELECT 1 FROM stream WHERE id = ?", stream) is None
             if made_here:
@@ -230,6 +265,7 @@ class Writer:
         entry.contents.append(content)
         if source.data is not None and source.is_ours:  # the next version may be based on it
             core.bases.put(source.sha256, glyd.Base(source.data))
+        return True
 
     def _try_delta(self, source: Source, base: Row, alike: float, is_nearest: bool) -> tuple[Frame, Row | None] | None:
         """Write a content against a base, and alone when that may be smaller; None: neither was done."""

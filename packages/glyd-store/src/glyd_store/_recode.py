@@ -8,7 +8,7 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 import glyd
-from glyd_store._contents import find_content, open_as_base, open_content, own_file, restated
+from glyd_store._contents import find_content, open_as_base, open_content, own_file, restated, stored_of
 from glyd_store._entry import Place, Stream, stream_key
 from glyd_store._errors import IntegrityError, StoreError
 from glyd_store._info import object_by_id, resolve
@@ -41,6 +41,7 @@ def rebase(core: Core, ref: str | int | ObjectInfo, level: str, threads: int = 0
     with core.writing():
         info = resolve(core, ref)
         row = find_content(core, bytes.fromhex(info.sha256))
+        row = None if row is None else stored_of(core, row)
         if row is None or row.base is None:
             return info
         _write_again(core, row, None, Writer(core, level, threads))

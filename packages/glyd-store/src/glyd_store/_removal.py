@@ -176,7 +176,10 @@ def _plan(core: Core, before: int, report: CompactReport) -> tuple[list[int], li
     report.held_nbytes += core.index.value(
         "SELECT coalesce(sum(s.nbytes), 0) FROM content c JOIN live ON live.content = c.id JOIN stream s"
         " ON s.id = c.stream WHERE c.kind = 'stream' AND NOT EXISTS (SELECT 1 FROM object o WHERE o.content = c.id"
-        " AND (o.deleted IS NULL OR o.deleted >= ?))",
+        " AND (o.deleted IS NULL OR o.deleted >= ?))"
+        " AND NOT EXISTS (SELECT 1 FROM content u JOIN object o ON o.content = u.id WHERE u.base = c.sha256"
+        " AND u.kind = 'opened' AND (o.deleted IS NULL OR o.deleted >= ?))",
+        before,
         before,
     )
     return sorted(dead), [stream for stream, _ in streams]

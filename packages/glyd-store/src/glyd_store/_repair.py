@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import glyd
 from glyd_store._check import Checker
 from glyd_store._contents import Row, content_by_number, restated
 from glyd_store._entry import FORMAT, Content, Place, Stream, entry_key, entry_seq, stream_key
@@ -157,7 +159,10 @@ def _refill(
     for (number,) in core.index.rows("SELECT id FROM content WHERE kind = 'missing'"):
         row = content_by_number(core, number)
         wanted[row.sha256] = row
-    sizes = {row.size for row in wanted.values()}
+    opened: dict[bytes, int] = {}  # contents that give such a one when they are opened, and their sizes
+    for sha256 in wanted:
+        opened.update(core.index.rows("SELECT sha256, size FROM content WHERE kind = 'opened' AND base = ?", sha256))
+    sizes = {row.size for row in wanted.values()} | set(opened.values())
     for path in _files(sources):
         if not wanted:
             return
@@ -167,20 +172,26 @@ def _refill(
             total = hashlib.sha256()
             for piece in file_pieces(file):
                 total.update(piece)
-        lost = wanted.pop(total.digest(), None)
+        found: bytes | None = None
+        name = total.digest()
+        if name in opened:
+            with open(path, "rb") as file:
+                found = glyd.open_streams(file.read())
+            name = hashlib.sha256(found or b"").digest()
+        lost = wanted.pop(name, None)
         if lost is not None:
-            _store_again(core, lost, path, level)
+            _store_again(core, lost, path if found is None else io.BytesIO(found), level)
             report.repaired.append(lost.key)
 
 
-def _store_again(core: Core, row: Row, path: str, level: str) -> None:
+def _store_again(core: Core, row: Row, source: str | io.BytesIO, level: str) -> None:
     """Store a content alone in place of a damaged one."""
     entry: Entry = core.new_entry("repair")
     staged = core.backend.stage()
     made: list[bytes] = []
     try:
         out = HashingFile(staged.file)
-        with open(path, "rb") as file:
+        with open(source, "rb") if isinstance(source, str) else source as file:
             write_frame(out, file_pieces(file), row.size, level)
         stream = out.sha256
         if core.index.row("SELECT 1 FROM stream WHERE id = ?", stream) is None:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from glyd_store._check_report import CheckReport
     from glyd_store._errors import IntegrityError
     from glyd_store._info import ObjectInfo
+    from glyd_store._put import Writer
     from glyd_store._removal import CompactReport
     from glyd_store._repair import RepairReport
     from glyd_store._retention import Policy
@@ -73,6 +74,9 @@ class Store:
     parity
         Percentage of parity that what is stored without a base gets, and what another version is based on;
         `compact` adds it where there is none: `repair` makes streams again of which no more is damaged. 0: none.
+    open_streams
+        Store what gzip, zip and PNG files of up to 64 MiB hold instead of their compressed bytes, which versions have
+        hardly in common; reads make the files again bit for bit. Both take seconds for ten megabytes.
 
     Notes
     -----
@@ -92,6 +96,7 @@ class Store:
         break_lock: bool = False,
         progress: Callable[[str, int], None] | None = None,
         parity: float = 0,
+        open_streams: bool = False,
     ) -> None:
         self.level = _checked(level)
         if not 0 <= parity <= 100:
@@ -99,6 +104,7 @@ class Store:
         self.parity = parity
         self.threads = threads
         self._progress = progress
+        self._opens = open_streams
         backend = open_backend(where, cache)
         self._core = Core(backend, lock_timeout_s=lock_timeout_s, break_lock=break_lock, read_only=read_only)
 
@@ -154,9 +160,7 @@ class Store:
         OSError
             When reading or writing fails; nothing was stored.
         """
-        from glyd_store._put import Writer
-
-        return Writer(self._core, self.level, self.threads, self._progress, self.parity).put(name, data, tags)
+        return self._writer().put(name, data, tags)
 
     def put_many(
         self, items: Iterable[tuple[str, ReadableBuffer | BinaryIO | os.PathLike[str]]]
@@ -173,9 +177,12 @@ class Store:
         ObjectInfo
             For each object when it is durable: small ones come later than they were taken.
         """
+        yield from self._writer().put_many(items)
+
+    def _writer(self) -> Writer:
         from glyd_store._put import Writer
 
-        yield from Writer(self._core, self.level, self.threads, self._progress, self.parity).put_many(items)
+        return Writer(self._core, self.level, self.threads, self._progress, self.parity, opens=self._opens)
 
     def get(self, ref: Ref) -> bytes:
         """Return the content of an object, checked against its hash.

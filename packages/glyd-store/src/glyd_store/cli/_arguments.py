@@ -140,6 +140,11 @@ def _put(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--parity", type=_percent, default=0.0, metavar="P%", help="percentage of parity for what others depend on"
     )
+    p.add_argument(
+        "--open",
+        action="store_true",
+        help="store what gzip, zip and PNG files hold, not their compressed bytes: a part of the room, but slow",
+    )
     p.add_argument("--allow-empty", action="store_true", help="store empty standard input, or output of CMD, too")
 
 

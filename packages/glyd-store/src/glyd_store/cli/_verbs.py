@@ -63,6 +63,7 @@ def run(options: argparse.Namespace, prog: str) -> int:
             break_lock=options.break_lock,
             progress=tell,
             parity=getattr(options, "parity", 0.0),
+            open_streams=getattr(options, "open", False),
         )
         with store:
             return verb(store, options)
