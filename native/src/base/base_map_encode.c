@@ -30,7 +30,7 @@
 #define AROUND 16u                     /* places up to the end of a copy from where blocks are looked up */
 #define NEAR_BITS 12u
 #define SPARSER 256u /* bytes without a copy from which on every second place is looked up, then every third … */
-#define SPARSEST 7u
+#define SPARSEST 31u
 #define RECENT_BITS 13u
 #define NOTED 64u /* bytes at the end of a copy that are noted as recent */
 
