@@ -151,6 +151,27 @@ def test_a_model_decodes_the_same_and_is_as_before_afterwards(name, monkeypatch)
         assert torch.equal(bits(model(torch.arange(12).view(1, 12)).logits), bits(expected))
 
 
+def test_generate_with_a_static_cache(monkeypatch):
+    import transformers
+
+    model = make(transformers.Qwen3ForCausalLM, transformers.Qwen3Config)
+    places = []
+    attend = parts._placed
+    monkeypatch.setattr(parts, "_placed", lambda *args: places.append(attend(*args)) or places[-1])
+    ids = torch.arange(20).view(2, 10)
+    options = {"max_new_tokens": 7, "do_sample": False, "cache_implementation": "static", "eos_token_id": None}
+    expected = model.generate(ids, **options)
+    undo = parts.use_step_parts(model)
+    for _ in range(2):  # another call starts anew
+        places.clear()
+        assert torch.equal(model.generate(ids, **options), expected)
+        assert [layer is not None for layer in places] == [False] * 2 + [True] * 12
+    places.clear()
+    assert torch.equal(model.generate(ids, **{**options, "cache_implementation": None}), expected)
+    assert not any(layer is not None for layer in places)  # a cache that grows
+    undo()
+
+
 def test_layers_written_otherwise_stay():
     import transformers
 

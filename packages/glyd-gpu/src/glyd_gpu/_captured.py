@@ -145,6 +145,13 @@ def _static_cache(kwargs: dict[str, Any]) -> Any:
     return caches[0]
 
 
+def forget(model: Any) -> None:
+    """Drop the captured steps of a model whose forward is captured: what it computes, or how, has changed."""
+    captured = model.__dict__.get("forward")
+    if isinstance(captured, CapturedForward):
+        captured.reset()
+
+
 def install(model: Any) -> None:
     """Make ``generate`` use a static cache and capture its steps, where all of a model is on one device.
 

@@ -4,7 +4,8 @@
 
 What a layer adds is added where the next norm reads it; norms of heads, rotation and the places of keys and values
 in a static cache are one kernel. Only layers whose source is known word for word are replaced (`_layer_parts`), and
-only steps of one token a sequence take the kernels; everything else is computed as before.
+only steps of one token a sequence with a static cache (`generate(cache_implementation="static")`, as packed models do
+on CUDA) take the kernels; everything else is computed as before.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from glyd_gpu import _captured
 from glyd_gpu._errors import ShapeError
 from glyd_gpu._layer_parts import (
     TAGS,
@@ -232,9 +234,12 @@ def use_step_parts(model: nn.Module) -> Callable[[], None]:
         if type(module).__name__.endswith("Attention") and _is_attention(module):
             replaced.set(module, "forward", types.MethodType(_attention_forward, module))
 
+    _captured.forget(model)
+
     def undo() -> None:
         replaced.undo()
         undo_parts()
+        _captured.forget(model)
 
     return undo
 
@@ -313,7 +318,11 @@ def _attention_forward(
     weights = (self.q_norm.weight, self.k_norm.weight) if normed else (None, None)
     eps = self.q_norm.variance_epsilon if normed else 0.0
     cos, sin = (x[:, 0] for x in position_embeddings)
-    out = torch.ops.glyd.place(q, k, v, *weights, eps, cos, sin, layer.keys, layer.values, layer.places)
+    of_decoder = hasattr(layer, "places")  # which counts for all layers
+    places = layer.places if of_decoder else layer.cumulative_length.view(1)
+    out = torch.ops.glyd.place(q, k, v, *weights, eps, cos, sin, layer.keys, layer.values, places)
+    if not of_decoder:
+        layer.cumulative_length.add_(1)
     file = sys.modules[type(self).__module__]
     attend = file.ALL_ATTENTION_FUNCTIONS.get_interface(self.config._attn_implementation, file.eager_attention_forward)
     rest = {name: value for name, value in kwargs.items() if name not in {"cache", "past_key_values"}}
@@ -325,11 +334,21 @@ def _attention_forward(
     return self.o_proj(attended.reshape(*hidden_states.shape[:-1], -1).contiguous()), weights_of
 
 
+def _is_static(layer: Any) -> bool:
+    """Say whether a layer of a cache is our decoder's, or transformers' own that counts its tokens on the device."""
+    if hasattr(layer, "places"):
+        return True
+    from transformers.cache_utils import StaticLayer  # noqa: PLC0415 - seconds
+
+    length = getattr(layer, "cumulative_length", None)
+    return type(layer) is StaticLayer and isinstance(length, torch.Tensor) and length.dtype == torch.int64
+
+
 def _placed(self: Any, cache: Any, x: torch.Tensor, angles: Any) -> Any:
-    """Return the layer of a cache that says where its tokens go, for a step of one token a sequence; else None."""
+    """Return the layer of a static cache where it can be written to, for a step of one token a sequence; else None."""
     layers = getattr(cache, "layers", None)
     layer: Any = layers[self.layer_idx] if layers is not None and self.layer_idx < len(layers) else None
-    if getattr(layer, "places", None) is None or not layer.is_initialized or self.training:
+    if not _is_static(layer) or not layer.is_initialized or self.training:
         return None
     if x.dim() != 3 or x.shape[1] != 1 or torch.is_grad_enabled() or torch.compiler.is_compiling():
         return None

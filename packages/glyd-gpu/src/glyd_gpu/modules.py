@@ -22,7 +22,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
-from glyd_gpu._captured import CapturedForward
+from glyd_gpu import _captured
 from glyd_gpu._errors import ParameterError, ReadOnlyWeightError, ShapeError
 from glyd_gpu._meta import BLOCK_ROWS
 from glyd_gpu._ops import EXACT, FAST, SAME
@@ -439,6 +439,4 @@ def set_exact(model: nn.Module, exact: bool | Literal["fast"]) -> None:
             if exact == "fast" and "glyd_group" in module.__dict__:
                 raise ParameterError('layers are merged: load the model with exact="fast", or with merge=False')
             module.glyd_mode = SAME if exact == "fast" else EXACT if exact else FAST
-    captured = model.__dict__.get("forward")
-    if isinstance(captured, CapturedForward):
-        captured.reset()
+    _captured.forget(model)
