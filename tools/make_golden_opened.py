@@ -6,7 +6,7 @@
 
 Contents are those of the golden frames with opened segments. manifest.txt has a line for each file: name, the
 status that reading it must give (status.h; 0 is success), bytes of the content and their XXH3-64, as
-reference_opened.py reads it. Files once released stay: a change here may add to them, never alter what is there.
+reference_opened_content.py reads it. Files once released stay: a change here may add to them, never alter what is there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Final
 import glyd
 from make_golden_packs import STATUS
 from reference_bytes import FormatError
-from reference_opened import decode_content
+from reference_opened_content import decode_content
 from reference_xxh3 import xxh3_64
 
 TESTS: Final = Path(__file__).resolve().parent.parent / "native" / "tests"

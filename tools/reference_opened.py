@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final
 
-from reference_bytes import Bytes, FormatError
 from reference_deflate import (
     DISTANCES,
     FIXED,
@@ -26,13 +25,13 @@ from reference_deflate import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
+    from reference_bytes import Bytes
+
 M32: Final = 0xFFFFFFFF
 TOKENS_MAX: Final = 1 << 20
 BREAKS_MAX: Final = 65536
 BREAK: Final = 12
 AREA_MAX: Final = 1 << 28
-CONTENT_MAX: Final = 1 << 28
-MAGIC: Final = b"glydopnd"
 INNER_MAX: Final = 1 << 26
 ITEM_BITS: Final = {16: 2, 17: 3, 18: 7}
 
@@ -356,25 +355,6 @@ def decode_opened(payload: Bytes, size: int, decode_inner: Callable[[Bytes, int,
         area += decode_inner(segments, min(area_max(size), INNER_MAX), area_size - len(area))
     segments.require(segments.left == 0, f"{segments.left} bytes after the segments")
     return rebuild(payload, size, n_streams, bytes(area[:inside]), bytes(area[inside:]))
-
-
-def decode_content(data: bytes) -> bytes:
-    """Return the content of which these bytes are opened content."""
-    if data[: len(MAGIC)] != MAGIC[: len(data)]:
-        raise FormatError("magic", 0, f"{data[: len(MAGIC)]!r}, expected {MAGIC!r}")
-    source = Bytes(data, 0, len(data), bad="corrupt", short="corrupt")
-    if len(data) < len(MAGIC):
-        raise FormatError("truncated", 0, f"{len(data)} bytes, {len(MAGIC)} expected")
-    source.take(len(MAGIC), "magic")
-    size = source.varint("content")
-    source.require(1 <= size <= CONTENT_MAX, f"{size} bytes of content")
-    n_streams = source.varint("streams") >> 1
-    inside, kept, described = (source.varint(what) for what in ("bytes inside", "bytes kept", "description"))
-    is_sound = n_streams > 0 and inside + kept <= area_max(size) and kept <= size
-    source.require(is_sound, f"{n_streams} streams, {inside} and {kept} bytes")
-    source.require(inside + kept + described == source.left, f"{inside}, {kept}, {described} bytes, {source.left} left")
-    parts = source.take(inside, "inside"), source.take(kept, "kept")
-    return rebuild(source.part(described, "description"), size, n_streams, *parts)
 
 
 def rebuild(description: Bytes, size: int, n_streams: int, inside: bytes, kept: bytes) -> bytes:

@@ -26,7 +26,7 @@ if not (GOLDEN / "manifest.txt").is_file():
     pytest.skip(f"golden files are in a checkout only, not in an sdist: no {GOLDEN}", allow_module_level=True)
 
 sys.path.insert(0, str(ROOT / "tools"))
-reference = importlib.import_module("reference_opened")
+reference = importlib.import_module("reference_opened_content")
 sys.path.remove(str(ROOT / "tools"))
 
 ENTRIES = [line.split() for line in (GOLDEN / "manifest.txt").read_text(encoding="utf-8").splitlines()]

@@ -12,6 +12,7 @@ import pytest
 
 import glyd
 from glyd_store import IntegrityError, Store, run_command
+from glyd_store._entry import Content
 
 RNG = random.Random(11)
 WORDS = [RNG.randbytes(RNG.randrange(2, 6)).hex().encode() for _ in range(3000)]
@@ -269,3 +270,11 @@ def test_what_comes_back_is_compared_before_it_is_stored(tmp_path, monkeypatch):
             store.put("a", DUMPS[0])
         assert list(store.list()) == []
         assert store.check(read_data=1).orphan_nbytes == 0
+
+
+def test_an_entry_says_what_was_opened():
+    said = {"sha256": "00" * 32, "size": 9, "at": ["opened"], "base": "11" * 32}
+    assert Content.from_dict(said).to_dict() == said
+    del said["base"]
+    with pytest.raises(ValueError, match="without a base"):
+        Content.from_dict(said)

@@ -121,6 +121,8 @@ class Content:
         """Return the content that JSON describes."""
         raw = bytes.fromhex(found.get("fp", ""))
         base = found.get("base")
+        if base is None and found["at"][0] == "opened":
+            raise ValueError("opened content without a base")
         return cls(
             _hash(found["sha256"]),
             _count(found["size"]),
