@@ -108,7 +108,9 @@ def test_more_tokens_than_a_tile_are_several_tiles_or_decoded():
     assert several.config[0] < 500
     assert several.config[4] > 0 or several.config[:2] in _routes.MANY  # whose stream-K takes several tiles
     assert _routes.on_hopper(meta(MMA12, 5120, 25600), 1000, H200) == Route("decode")
-    assert _routes.on_hopper(known, 2048, H200) == Route("decode")
+    assert _routes.on_hopper(known, 2048, H200).config[4:6] == (0, H200)
+    assert _routes.on_hopper(meta(MMA12, 5120, 25600), 2048, H200) == Route("decode")
+    assert _routes.on_hopper(known, 2049, H200) == Route("decode")
     assert _routes.on_hopper(meta(MMA12, 1024, 4096), 600, H200) == Route("decode")
     assert _routes.on_hopper(meta(TIERED, 24576, 4096), 500, H200) == Route("decode")
 
