@@ -92,19 +92,20 @@ def test_another_gpu_is_told(monkeypatch):
         _same_order.check_device(0)
 
 
-@pytest.mark.parametrize("rows", [1, 1000, 4096, 6144, 24576, 51200, 151936])
-@pytest.mark.parametrize("cols", [8, 72, 4096, 25600])
-def test_columns_are_divided_by_the_matrix_alone(rows, cols):
+def test_columns_are_divided_by_the_matrix_alone():
     """Only tokens of a tile and slots differ between routes: neither changes the order of sums."""
-    most = _same_order.tokens_of_launch(rows, cols)
-    routes = [_same_order.route(n, rows, cols) for n in (1, 32, 33, 64, 65, 128, 129, 256, 300, most)]
-    assert [r.config[0] for r in routes] == [32, 32, 64, 64, 128, 128, 256, 256, 256, 256]
+    routes = [_same_order.route(n) for n in (1, 32, 33, 64, 65, 128, 129, 256)]
+    assert [r.config[0] for r in routes] == [
+        32,
+        32,
+        64,
+        64,
+        128,
+        128,
+        256,
+        256,
+    ]  # one tile takes all tokens of a launch
     assert len({r.config[1:5] for r in routes}) == 1
-    cluster = routes[0].config[2]
-    assert 1 <= cluster <= -(-cols // 64)
-    tiles = -(-rows // 128) * most // 256
-    assert most % 256 == 0
-    assert tiles * tiles * cluster * -(-cols // 64) < 1 << 31  # as the launcher asks
 
 
 def packed_model(kind, config, exact, layout, tmp_path):
@@ -145,7 +146,7 @@ def test_models(layout, tmp_path):
 def test_packed_is_plain_on_cuda(layout, kind):
     if torch.cuda.get_device_capability() != _routes.HOPPER:
         pytest.skip("needs a Hopper GPU")
-    for rows, cols in ((4096, 4096), (1024, 4096), (6144, 1024), (320, 8320), (577, 1000)):
+    for rows, cols in ((4096, 4096), (1024, 4096), (6144, 1024), (320, 8320), (577, 1000), (17408, 512)):
         generator = torch.Generator("cuda").manual_seed(rows)
         weight = torch.randn(rows, cols, device="cuda", generator=generator).mul_(0.02).to(torch.bfloat16)
         if kind == "special":  # exceptions: large and small rows, zeros, subnormals
