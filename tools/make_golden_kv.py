@@ -52,12 +52,14 @@ def pages() -> Iterator[tuple[str, bytes]]:
     ):  # fmt: skip
         yield f"{channels}-{kind}", glyd.pack_kv_pages(values(channels, kind), channels)
     page = glyd.pack_kv_pages(values(80, "special"), 80)
-    escapes_at = 32 + 161 * 80
-    places_at = escapes_at + 16 * int.from_bytes(page[18:20], "little")
+    codes_at = 32 + 80 + 2048
+    corrections_at = 32 + 80 + 5 * 2752
+    n_corrections = int.from_bytes(page[24:26], "little")
+    places_at = corrections_at + 2 * n_corrections
     for name, at, value in (
-        ("magic", 1, 0x58), ("version", 2, 2), ("form", 3, 2), ("channels", 4, 0x51), ("tokens", 6, 64), ("size", 8, 1),
-        ("exceptions", 12, 250), ("escapes", 17, 0xFF), ("unused-group", 22, 1), ("base", 32, 9),
-        ("warp", escapes_at + 2, 0), ("place", places_at + 1, 255),
+        ("magic", 1, 0x58), ("version", 2, 1), ("form", 3, 2), ("channels", 4, 0x51), ("tokens", 6, 64), ("size", 8, 1),
+        ("exceptions", 12, 250), ("ends", 17, 0xFF), ("unused-strip", 26, 1), ("base", 32, 9),
+        ("code", codes_at + 1, 0xFF), ("correction", corrections_at + 1, 7), ("place", places_at + 1, 255),
     ):  # fmt: skip
         broken = bytearray(page)
         broken[at] = value

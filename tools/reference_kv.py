@@ -2,72 +2,86 @@
 # SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
 """Decode pages of keys and values slowly and strictly, from native/src/kv/spec.md alone.
 
-Tiles are read by reference_weights.py, as the specification refers to that of weights.
-
     python tools/reference_kv.py PAGE > VALUES
 """
 
 from __future__ import annotations
 
+import itertools
 import sys
 from typing import Final
 
-from reference_weights import ESCAPES_MAX, decode_file, read_tiered, refuse
+from reference_weights import decode_file, refuse
 
 MAGIC: Final = bytes.fromhex("9D4B")
 TOKENS: Final = 128
+STRIP: Final = 2752
+COSTS: Final = (24, 9, 1, 0, 3, 6, 9, 12, 16, 19, 22, 26)
+QUADS: Final = [
+    quad for quad in itertools.product(range(len(COSTS)), repeat=4) if sum(COSTS[distance] for distance in quad) <= 26
+]
 
 
-class Group:
-    """Up to 64 channels of a page, as the rows of a tile."""
-
-    def __init__(self, at: int, bases: bytes) -> None:
-        self.at = at
-        self.bases = bases + bytes(64 - len(bases))
-        self.values: dict[tuple[int, int], int] = {}
-        for channel, base in enumerate(bases):
-            if base and not 10 <= base <= 250:
-                refuse("corrupt", at + channel, f"base {base}")
-
-    def put(self, tile: int, row: int, col: int, value: int) -> None:
-        """Note a value; a channel without a base has only zeros."""
-        if self.bases[row] == 0 and value & 0x7FFF:
-            refuse("corrupt", self.at, f"channel {row} of zeros of group {tile} has {value:#x}")
-        self.values[row, col] = value
+def number(data: bytes, at: int, n: int = 2) -> int:
+    """Return the little-endian number of n bytes at a place."""
+    return int.from_bytes(data[at : at + n], "little")
 
 
 def read_header(data: bytes) -> tuple[int, int, int, list[int]]:
-    """Return form, channels, exceptions, and where each group's escapes end."""
+    """Return form, channels, exceptions, and where each strip's corrections end."""
     if len(data) < 2:
         refuse("truncated", len(data), "no magic number")
     if data[:2] != MAGIC:
         refuse("magic", 0, data[:2].hex())
     if len(data) < 32:
         refuse("truncated", len(data), "no header")
-    if data[2] != 1:
+    if data[2] != 2:
         refuse("version", 2, f"version {data[2]}")
     form = data[3]
     if form > 1:
         refuse("feature", 3, f"form {form}")
-    channels, tokens = (int.from_bytes(data[at : at + 2], "little") for at in (4, 6))
-    size, n_exceptions = (int.from_bytes(data[at : at + 4], "little") for at in (8, 12))
+    channels, tokens, size, n_exceptions = number(data, 4), number(data, 6), number(data, 8, 4), number(data, 12, 4)
     if channels % 16 or not 16 <= channels <= 512 or tokens != TOKENS:
         refuse("header", 4, f"{channels} channels, {tokens} tokens")
-    ends = [16 * int.from_bytes(data[at : at + 2], "little") for at in range(16, 32, 2)]
-    n_groups = -(-channels // 64) if form else 0
-    for here, following in zip([0, *ends], ends[:n_groups], strict=False):
-        if not 16 <= following - here <= ESCAPES_MAX:
-            refuse("header", 16, f"escapes end at {ends}")
-    if any(ends[n_groups:]):
-        refuse("header", 16, f"escapes of {n_groups} groups end at {ends}")
+    n_strips = channels // 16 if form else 0
+    bases_at = 16 + (-(-channels // 128) * 16 if form else 16)
+    if len(data) < bases_at:
+        refuse("truncated", len(data), "no ends of corrections")
+    ends = [number(data, at) for at in range(16, bases_at, 2)]
+    for here, following in itertools.pairwise([0, *ends[:n_strips]]):
+        if not 0 <= following - here <= 16 * TOKENS:
+            refuse("header", 16, f"corrections end at {ends}")
+    if any(ends[n_strips:]):
+        refuse("header", 16, f"corrections of {n_strips} strips end at {ends}")
     plain = -(-(32 + 2 * TOKENS * channels) // 64) * 64
-    end = ends[n_groups - 1] if form else 0
-    expected = -(-(32 + 161 * channels + end + 4 * n_exceptions) // 64) * 64 if form else plain
+    end = ends[n_strips - 1] if form else 0
+    expected = plain
+    if form:
+        expected = -(-(bases_at + channels + n_strips * STRIP + 2 * end + 4 * n_exceptions) // 16) * 16
     if size != expected or size > plain or (not form and n_exceptions):
         refuse("header", 8, f"{size} bytes with {n_exceptions} exceptions")
     if len(data) < size:
         refuse("truncated", len(data), f"{size} bytes expected")
-    return form, channels, n_exceptions, ends[:n_groups]
+    return form, channels, n_exceptions, ends[:n_strips]
+
+
+def read_channel(strip: bytes, at: int, channel: int, base: int) -> list[int]:
+    """Return a channel's values as its codes say."""
+    values = []
+    for thread in (channel, channel + 16):
+        kept = b"".join(strip[512 * part + 16 * thread :][:16] for part in range(4))
+        codes = strip[2048 + 16 * thread :][:16] + strip[2560 + 4 * thread :][:4] + strip[2688 + 2 * thread :][:2]
+        for i, byte in enumerate(kept):
+            exponent = 0
+            if base:
+                code = int.from_bytes(codes, "little") >> (11 * (i // 4)) & 2047
+                if code >= len(QUADS):
+                    refuse("corrupt", at, f"code {code} of channel {channel}")
+                exponent = base + 4 - QUADS[code][i % 4]
+            elif byte & 127:
+                refuse("corrupt", at, f"channel {channel} of zeros has {byte:#x}")
+            values.append((byte & 128) << 8 | exponent << 7 | byte & 127)
+    return values
 
 
 def decode(data: bytes) -> bytes:
@@ -75,28 +89,37 @@ def decode(data: bytes) -> bytes:
     form, channels, n_exceptions, ends = read_header(data)
     if not form:
         return data[32 : 32 + 2 * TOKENS * channels]
-    values: dict[tuple[int, int], int] = {}
-    strips_at, escapes_at = 32 + channels, 32 + 161 * channels
-    bases = data[32:strips_at]
-    for g, (first, end) in enumerate(zip([0, *ends], ends, strict=False)):
-        group = Group(32 + 64 * g, bases[64 * g : 64 * g + 64])
-        tile = bytearray(10240)
-        for w in range(len(bases[64 * g : 64 * g + 64]) // 16):
-            at = strips_at + 2560 * (4 * g + w)
-            for part in range(5):
-                to = 2048 * part + 512 * w
-                tile[to : to + 512] = data[at + 512 * part : at + 512 * part + 512]
-        read_tiered(group, g, bytes(tile), data[escapes_at + first : escapes_at + end])  # type: ignore[arg-type]
-        values.update({(64 * g + row, col): value for (row, col), value in group.values.items()})
-    at, least = escapes_at + ends[-1], 0
+    bases_at = 16 + -(-channels // 128) * 16
+    bases = data[bases_at : bases_at + channels]
+    for channel, base in enumerate(bases):
+        if base and not 10 <= base <= 250:
+            refuse("corrupt", bases_at + channel, f"base {base}")
+    values = []
+    corrections_at = bases_at + channels + channels // 16 * STRIP
+    for s, (first, end) in enumerate(itertools.pairwise([0, *ends])):
+        at = bases_at + channels + s * STRIP
+        for channel in range(16):
+            values.append(read_channel(data[at : at + STRIP], at, channel, bases[16 * s + channel]))
+        least = 0
+        for at in range(corrections_at + 2 * first, corrections_at + 2 * end, 2):
+            below, place = divmod(number(data, at), 2048)
+            channel, token = 16 * s + place // TOKENS, place % TOKENS
+            exponent = 0 if below == 31 else bases[channel] + 8 - below
+            if place < least or not bases[channel] or exponent > 255 or (exponent < 1 and below != 31):
+                refuse("corrupt", at, f"correction {below} at channel {channel}, token {token}")
+            values[channel][token] = values[channel][token] & 0x807F | exponent << 7
+            least = place + 1
+    at, least = corrections_at + 2 * ends[-1], 0
     for i in range(n_exceptions):
-        place, value = (int.from_bytes(data[at + 2 * k :][:2], "little") for k in (i, n_exceptions + i))
+        place, value = (number(data, at + 2 * k) for k in (i, n_exceptions + i))
         channel, token = divmod(place, TOKENS)
-        if place < least or channel >= channels or bases[channel] == 0 or values[channel, token]:
+        if place < least or channel >= channels or not bases[channel]:
             refuse("corrupt", at + 2 * i, f"exception at channel {channel}, token {token}")
-        values[channel, token] = value
+        if values[channel][token] != (bases[channel] + 1) << 7:
+            refuse("corrupt", at + 2 * i, f"{values[channel][token]:#x} in place of an exception")
+        values[channel][token] = value
         least = place + 1
-    return b"".join(values[c, t].to_bytes(2, "little") for t in range(TOKENS) for c in range(channels))
+    return b"".join(values[c][t].to_bytes(2, "little") for t in range(TOKENS) for c in range(channels))
 
 
 if __name__ == "__main__":

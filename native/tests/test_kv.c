@@ -69,8 +69,8 @@ static void check_round_trip(uint32_t channels, size_t stride, int kind) {
   CHECK_EQ(info.size, len[0]);
   CHECK_EQ(info.channels, channels);
   CHECK_EQ(info.size % GLYD_KV_ALIGN, 0);
-  CHECK_EQ(info.form, kind == ANY_BITS || kind == WIDE || kind == SMALLEST ? GLYD_KV_PLAIN : GLYD_KV_TIERED);
-  if (kind == GAUSS) CHECK(8.0 * (double)len[0] <= 10.8 * GLYD_KV_TOKENS * (channels + 16.0)); /* bits a value */
+  CHECK_EQ(info.form, kind == ANY_BITS || kind == WIDE || kind == SMALLEST ? GLYD_KV_PLAIN : GLYD_KV_PACKED);
+  if (kind == GAUSS) CHECK(8.0 * (double)len[0] <= 11.1 * GLYD_KV_TOKENS * (channels + 16.0)); /* bits a value */
   for (int cpu = 0; cpu < 2; cpu++) {
     guard page = guard_copy(pages[0].p, len[0], cpu);
     guard out = guard_new(2 * values, cpu);
@@ -100,7 +100,7 @@ static void check_hostile(uint32_t channels, int kind, unsigned rounds) {
   CHECK_EQ(glyd_kv_pack(page, sizeof page, v, channels, channels, work, n_work, 0, &len), GLYD_OK);
   glyd_kv_info info;
   CHECK_EQ(glyd_kv_read_info(page, len, &info), GLYD_OK);
-  const size_t escapes = GLYD_KV_ESCAPES_AT(channels);
+  const size_t corrections = GLYD_KV_CORRECTIONS_AT(channels);
   for (unsigned i = 0; i < rounds; i++) {
     guard broken = guard_copy(page, len, (int)(i & 1));
     size_t size = len;
@@ -108,8 +108,8 @@ static void check_hostile(uint32_t channels, int kind, unsigned rounds) {
       const uint64_t x = test_random(&seed);
       size_t at = x % len; /* header, bases, and what follows the strips, more often than strips */
       if (i % 4 == 1) at = x % GLYD_KV_HEADER;
-      if (i % 4 == 2) at = GLYD_KV_HEADER + x % channels;
-      if (i % 4 == 3 && escapes < len) at = escapes + x % (len - escapes);
+      if (i % 4 == 2) at = GLYD_KV_BASES_AT(channels) + x % channels;
+      if (i % 4 == 3 && corrections < len) at = corrections + x % (len - corrections);
       broken.p[at] = x >> 60 & 1 ? (uint8_t)(x >> 32) : broken.p[at] ^ (uint8_t)(1u << (x >> 32 & 7));
     }
     if (i % 16 == 0) size = test_random(&seed) % len; /* cut: nothing past it may be read */

@@ -1,21 +1,17 @@
 /* SPDX-FileCopyrightText: 2026 The glyd authors
  * SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
  *
- * A page, a group of 64 channels at a time: the group becomes a tile of
- * weights, channels as rows and tokens as columns.
+ * A page, a strip of 16 channels at a time, channel by channel.
  */
 #include "kv/kv_encode.h"
 
-#include "common/cpu.h"
-#include "weights/weights_tiered_encode.h"
-#include "weights/weights_tile_encode.h"
+static const uint8_t costs[GLYD_KV_DISTANCES] = GLYD_KV_COSTS;
 
 size_t glyd_kv_encode_bound(uint32_t channels) {
   return glyd_kv_channels_check(channels) ? GLYD_KV_PLAIN_SIZE(channels) : 0;
 }
 
 static void write_header(uint8_t *out, int form, uint32_t channels, uint32_t size, uint32_t n_exceptions) {
-  memset(out, 0, GLYD_KV_HEADER);
   glyd_store16(out + GLYD_KV_AT_MAGIC, GLYD_KV_MAGIC);
   out[GLYD_KV_AT_VERSION] = GLYD_KV_VERSION;
   out[GLYD_KV_AT_FORM] = (uint8_t)form;
@@ -27,6 +23,7 @@ static void write_header(uint8_t *out, int form, uint32_t channels, uint32_t siz
 
 static size_t write_plain(uint8_t *out, const uint8_t *in, uint32_t channels, size_t stride) {
   const uint32_t size = GLYD_KV_PLAIN_SIZE(channels);
+  memset(out + GLYD_KV_AT_ENDS, 0, GLYD_KV_HEADER - GLYD_KV_AT_ENDS);
   write_header(out, GLYD_KV_PLAIN, channels, size, 0);
   uint8_t *to = out + GLYD_KV_HEADER;
   for (unsigned t = 0; t < GLYD_KV_TOKENS; t++, to += 2 * channels) memcpy(to, in + 2 * t * stride, 2 * channels);
@@ -34,97 +31,184 @@ static size_t write_plain(uint8_t *out, const uint8_t *in, uint32_t channels, si
   return size;
 }
 
-/* Columns of a group as rows; rows past the last channel are zeros. */
-static void transpose(uint16_t *rows, const uint8_t *in, size_t stride, uint32_t used) {
-  for (unsigned t = 0; t < GLYD_KV_TOKENS; t += 16)
-    for (unsigned c = 0; c < used; c++)
-      for (unsigned i = t; i < t + 16; i++) rows[c * GLYD_KV_TOKENS + i] = glyd_load16(in + 2 * (i * stride + c));
-  memset(rows + used * GLYD_KV_TOKENS, 0, (GLYD_KV_GROUP - used) * GLYD_KV_TOKENS * sizeof *rows);
+/* Columns of a strip as rows. */
+static void transpose(uint16_t *rows, const uint8_t *in, size_t stride) {
+  for (unsigned t = 0; t < GLYD_KV_TOKENS; t++)
+    for (unsigned c = 0; c < GLYD_KV_CHANNELS_STEP; c++)
+      rows[c * GLYD_KV_TOKENS + t] = glyd_load16(in + 2 * (t * stride + c));
 }
 
-/* Base of a row, 0 when all of it is zero. */
-static uint8_t base_of(const uint16_t *row, uint32_t counts[256]) {
-  uint16_t any = 0;
-  memset(counts, 0, 256 * sizeof *counts);
+/* What a base costs, near enough: GLYD_KV_WEIGHTS has half of a distance's cost, four bits each. */
+static unsigned weigh(const uint8_t *exponents, unsigned base) {
+  unsigned sum = 0;
   for (unsigned t = 0; t < GLYD_KV_TOKENS; t++) {
-    counts[glyd_weights_exponent(row[t])]++;
+    const unsigned d = base + GLYD_KV_ABOVE - exponents[t];
+    sum += (unsigned)(GLYD_KV_WEIGHTS >> 4 * (d < 15 ? d : 15)) & 15;
+  }
+  return sum;
+}
+
+/* Base of a channel: from the mean exponent on, up or else down as long as that costs less; 0 when all of it is zero. */
+static unsigned base_of(const uint16_t *row, uint8_t exponents[GLYD_KV_TOKENS]) {
+  unsigned sum = 0;
+  uint16_t any = 0;
+  for (unsigned t = 0; t < GLYD_KV_TOKENS; t++) {
+    exponents[t] = (uint8_t)(row[t] >> 7);
+    sum += exponents[t];
     any |= row[t] & 0x7FFF;
   }
-  return any == 0 ? 0 : glyd_weights_tiered_commonest(counts);
+  if (any == 0) return 0;
+  const unsigned mean = sum / GLYD_KV_TOKENS;
+  unsigned base = mean < GLYD_KV_BASE_MIN ? GLYD_KV_BASE_MIN : mean > GLYD_KV_BASE_MAX ? GLYD_KV_BASE_MAX : mean;
+  unsigned least = weigh(exponents, base);
+  for (int step = 1; step >= -1; step -= 2) {
+    const unsigned from = base;
+    for (;;) {
+      const unsigned next = base + (unsigned)step;
+      if (next < GLYD_KV_BASE_MIN || next > GLYD_KV_BASE_MAX) break;
+      const unsigned cost = weigh(exponents, next);
+      if (cost >= least) break;
+      base = next, least = cost;
+    }
+    if (base != from) break;
+  }
+  return base;
 }
 
-/* Places and values of a group's exceptions, channel by channel, from the n-th on. */
-static void note_exceptions(glyd_kv_scratch *scratch, const uint16_t *rows, uint32_t group, uint32_t n) {
-  const uint64_t *at = scratch->weights.exceptions;
-  uint64_t any = 0;
-  for (unsigned t = 0; t < GLYD_KV_TOKENS; t++) any |= at[t];
-  for (; any != 0; any &= any - 1) {
-    const unsigned c = glyd_ctz64(any);
-    for (unsigned t = 0; t < GLYD_KV_TOKENS; t++) {
-      if ((at[t] >> c & 1) == 0) continue;
-      scratch->exceptions[2 * n] = (uint16_t)((group * GLYD_KV_GROUP + c) * GLYD_KV_TOKENS + t);
-      scratch->exceptions[2 * n + 1] = rows[c * GLYD_KV_TOKENS + t];
-      n++;
+/* ranks[i][room][d]: quads whose first i distances are given, whose others may cost `room`, and whose next is less than
+ * d. So a quad's code is a sum of four. */
+static void fill_ranks(uint16_t ranks[4][GLYD_KV_COST_LIMIT + 1][GLYD_KV_DISTANCES]) {
+  uint16_t ways[GLYD_KV_COST_LIMIT + 1]; /* of the distances after the next one, by what they may cost */
+  for (unsigned room = 0; room <= GLYD_KV_COST_LIMIT; room++) ways[room] = 1;
+  for (unsigned i = 4; i-- > 0;) {
+    uint16_t all[GLYD_KV_COST_LIMIT + 1];
+    for (unsigned room = 0; room <= GLYD_KV_COST_LIMIT; room++) {
+      unsigned n = 0;
+      for (unsigned d = 0; d < GLYD_KV_DISTANCES; d++) {
+        ranks[i][room][d] = (uint16_t)n;
+        if (costs[d] <= room) n += ways[room - costs[d]];
+      }
+      all[room] = (uint16_t)n;
     }
+    memcpy(ways, all, sizeof ways);
+  }
+}
+
+/* Code of a quad; distances that no code has with the others become the commonest one, the costliest first, and are
+ * marked with a bit each. Distances past the last are costlier than all. */
+static unsigned code_of(const uint16_t ranks[4][GLYD_KV_COST_LIMIT + 1][GLYD_KV_DISTANCES], const uint16_t *values,
+                        unsigned base, unsigned *replaced) {
+  unsigned d[4];
+  unsigned cost[4];
+  unsigned sum = 0;
+  *replaced = 0;
+  for (unsigned i = 0; i < 4; i++) {
+    d[i] = base + GLYD_KV_ABOVE - (values[i] >> 7 & 0xFF);
+    cost[i] = d[i] < GLYD_KV_DISTANCES ? costs[d[i]] : 1000;
+    sum += cost[i];
+  }
+  while (sum > GLYD_KV_COST_LIMIT) {
+    unsigned worst = 0;
+    for (unsigned i = 1; i < 4; i++) worst = cost[i] > cost[worst] ? i : worst;
+    sum -= cost[worst];
+    cost[worst] = 0;
+    d[worst] = GLYD_KV_COMMONEST;
+    *replaced |= 1u << worst;
+  }
+  unsigned code = 0;
+  unsigned room = GLYD_KV_COST_LIMIT;
+  for (unsigned i = 0; i < 4; i++) {
+    code += ranks[i][room][d[i]];
+    room -= cost[i];
+  }
+  return code;
+}
+
+/* What is not in the strips. */
+typedef struct extras {
+  uint32_t n_corrections;
+  uint32_t n_exceptions;
+} extras;
+
+/* A channel into the places that its two threads have in a strip. */
+static void encode_channel(uint8_t *strip, glyd_kv_scratch *scratch, uint32_t channel, unsigned base, extras *n) {
+  const uint32_t within = channel % GLYD_KV_CHANNELS_STEP;
+  const uint16_t *row = scratch->rows + within * GLYD_KV_TOKENS;
+  for (unsigned half = 0; half < 2; half++) {
+    const unsigned thread = 16 * half + within;
+    uint8_t codes[GLYD_KV_THREAD_CODES + 4] = {0};
+    for (unsigned j = 0; j < GLYD_KV_THREAD_QUADS; j++) {
+      const unsigned token = half * GLYD_KV_THREAD_TOKENS + 4 * j;
+      uint8_t *kept = strip + j / 4 * 512 + thread * 16 + j % 4 * 4;
+      unsigned replaced = 0;
+      unsigned code = 0;
+      if (base != 0) {
+        code = code_of((const uint16_t(*)[GLYD_KV_COST_LIMIT + 1][GLYD_KV_DISTANCES])scratch->ranks, row + token, base,
+                       &replaced);
+      }
+      const unsigned bit = GLYD_KV_CODE_BITS * j;
+      glyd_store32(codes + bit / 8, glyd_load32(codes + bit / 8) | code << bit % 8);
+      for (unsigned i = 0; i < 4; i++) {
+        const unsigned value = row[token + i];
+        const unsigned exponent = value >> 7 & 0xFF;
+        const unsigned below = base + GLYD_KV_CORRECTED_ABOVE - exponent;
+        const unsigned place = within * GLYD_KV_TOKENS + token + i;
+        kept[i] = (uint8_t)((value >> 8 & 0x80) | (value & 0x7F));
+        if ((replaced >> i & 1) == 0) continue;
+        if (exponent == 0 || below < GLYD_KV_CORRECTED_ZERO) {
+          const unsigned to = exponent == 0 ? GLYD_KV_CORRECTED_ZERO : below;
+          scratch->corrections[n->n_corrections++] = (uint16_t)(place | to << GLYD_KV_PLACE_BITS);
+        } else {
+          kept[i] = 0;
+          scratch->exceptions[2 * n->n_exceptions] = (uint16_t)(channel * GLYD_KV_TOKENS + token + i);
+          scratch->exceptions[2 * n->n_exceptions + 1] = (uint16_t)value;
+          n->n_exceptions++;
+        }
+      }
+    }
+    memcpy(strip + GLYD_KV_CODES_AT + thread * 16, codes, 16);
+    memcpy(strip + GLYD_KV_CODES_AT + 512 + thread * 4, codes + 16, 4);
+    memcpy(strip + GLYD_KV_CODES_AT + 640 + thread * 2, codes + 20, 2);
   }
 }
 
 glyd_status glyd_kv_encode(uint8_t *out, size_t cap, const uint8_t *in, uint32_t channels, size_t stride,
                            void *workspace, size_t workspace_len, int cpu, size_t *out_len) {
+  (void)cpu; /* there is one variant */
   *out_len = 0;
   const size_t bound = glyd_kv_encode_bound(channels);
   if (bound == 0 || stride < channels) return GLYD_E_PARAMETER;
   glyd_kv_scratch *scratch = glyd_kv_scratch_in(workspace, workspace_len);
   if (cap < bound || scratch == NULL) return GLYD_E_BUFFER;
-  const int avx2 = cpu == 0 && (glyd_cpu_features() & GLYD_CPU_AVX2) != 0;
   const uint64_t limit = bound / 16 * 15;
-  glyd_weights_scratch *tile = &scratch->weights;
-  uint8_t *bases = out + GLYD_KV_BASES_AT;
+  uint8_t *bases = out + GLYD_KV_BASES_AT(channels);
   uint8_t *strip = out + GLYD_KV_STRIPS_AT(channels);
-  uint8_t *escapes = out + GLYD_KV_ESCAPES_AT(channels);
-  uint16_t ends[GLYD_KV_GROUPS_MAX] = {0};
-  uint32_t escape_bytes = 0;
-  uint32_t n_exceptions = 0;
-  for (uint32_t g = 0; g < glyd_kv_groups(channels); g++) {
-    const uint32_t used = glyd_kv_group_channels(channels, g);
-    const uint32_t first = n_exceptions;
-    uint8_t group_bases[GLYD_KV_GROUP] = {0};
-    uint8_t counts[8] = {0}; /* digits and tier 3 codes, then room for the end that sizes writes */
-    transpose(tile->tile, in + 2 * g * GLYD_KV_GROUP, stride, used);
-    for (uint32_t c = 0; c < used; c++) {
-      const uint16_t *row = tile->tile + c * GLYD_KV_TOKENS;
-      group_bases[c] = base_of(row, tile->counts[0]);
-      if (group_bases[c] != 0)
-        n_exceptions +=
-            (uint32_t)glyd_weights_tiered_count(counts, (const uint8_t *)row, GLYD_KV_TOKENS, group_bases[c], avx2);
+  extras n = {0, 0};
+  fill_ranks(scratch->ranks);
+  memset(out + GLYD_KV_AT_ENDS, 0, (size_t)(bases - out) - GLYD_KV_AT_ENDS);
+  for (uint32_t first = 0; first < channels; first += GLYD_KV_CHANNELS_STEP, strip += GLYD_KV_STRIP) {
+    transpose(scratch->rows, in + 2 * first, stride);
+    for (uint32_t c = first; c < first + GLYD_KV_CHANNELS_STEP; c++) {
+      const unsigned base = base_of(scratch->rows + (c - first) * GLYD_KV_TOKENS, scratch->exponents);
+      bases[c] = (uint8_t)base;
+      encode_channel(strip, scratch, c, base, &n);
     }
-    glyd_weights_tiered_sizes(counts, 1);
-    const uint32_t len = glyd_load32(counts + 4) * GLYD_WEIGHTS_ESCAPE_UNIT;
-    if (glyd_kv_packed_size(channels, escape_bytes + len, n_exceptions) > limit) {
+    if (glyd_kv_packed_size(channels, n.n_corrections, n.n_exceptions) > limit) {
       *out_len = write_plain(out, in, channels, stride);
       return GLYD_OK;
     }
-    memset(tile->exceptions, 0, sizeof tile->exceptions);
-    glyd_weights_tiered_encode_tile(scratch->tile, escapes + escape_bytes, len, (const uint8_t *)tile->tile,
-                                    GLYD_KV_TOKENS, group_bases, tile, avx2);
-    escape_bytes += len;
-    ends[g] = (uint16_t)(escape_bytes / GLYD_WEIGHTS_ESCAPE_UNIT);
-    note_exceptions(scratch, tile->tile, g, first);
-    memcpy(bases + g * GLYD_KV_GROUP, group_bases, used);
-    for (uint32_t w = 0; w < used / GLYD_KV_CHANNELS_STEP; w++, strip += GLYD_KV_STRIP)
-      for (unsigned part = 0; part < 5; part++) /* the fifth: codes */
-        memcpy(strip + 512 * part, scratch->tile + 2048 * part + 512 * w, 512);
+    glyd_store16(out + GLYD_KV_AT_ENDS + first / 8, (uint16_t)n.n_corrections);
   }
-  uint8_t *places = escapes + escape_bytes;
-  for (uint32_t i = 0; i < n_exceptions; i++) {
-    glyd_store16(places + 2 * i, scratch->exceptions[2 * i]);
-    glyd_store16(places + 2 * (n_exceptions + i), scratch->exceptions[2 * i + 1]);
+  uint8_t *to = out + GLYD_KV_CORRECTIONS_AT(channels);
+  for (uint32_t i = 0; i < n.n_corrections; i++, to += 2) glyd_store16(to, scratch->corrections[i]);
+  for (uint32_t i = 0; i < n.n_exceptions; i++) {
+    glyd_store16(to + 2 * i, scratch->exceptions[2 * i]);
+    glyd_store16(to + 2 * (n.n_exceptions + i), scratch->exceptions[2 * i + 1]);
   }
-  const size_t size = (size_t)glyd_kv_packed_size(channels, escape_bytes, n_exceptions);
-  uint8_t *end = places + 4 * n_exceptions;
-  memset(end, 0, size - (size_t)(end - out));
-  write_header(out, GLYD_KV_TIERED, channels, (uint32_t)size, n_exceptions);
-  for (unsigned g = 0; g < GLYD_KV_GROUPS_MAX; g++) glyd_store16(out + GLYD_KV_AT_ESCAPES + 2 * g, ends[g]);
+  to += 4 * n.n_exceptions;
+  const size_t size = (size_t)glyd_kv_packed_size(channels, n.n_corrections, n.n_exceptions);
+  memset(to, 0, size - (size_t)(to - out));
+  write_header(out, GLYD_KV_PACKED, channels, (uint32_t)size, n.n_exceptions);
   *out_len = size;
   return GLYD_OK;
 }

@@ -89,7 +89,7 @@ def test_both_readers_refuse_the_same_pages(seed, n):
     rng = random.Random(seed)
     page = bytearray(glyd.pack_kv_pages(values(rng, 16, odd=0.01), 16))
     for _ in range(n):
-        at = rng.choice((rng.randrange(32), rng.randrange(32, 48), rng.randrange(32 + 161 * 16, len(page))))
+        at = rng.choice((rng.randrange(32), rng.randrange(32, 48), rng.randrange(2096, len(page))))
         page[at] ^= 1 << rng.randrange(8)
     cut = bytes(page[: rng.choice((len(page), len(page), rng.randrange(1, len(page))))])
     try:
@@ -153,7 +153,7 @@ def test_places_in_out():
 
 def test_bits_of_a_value():
     page = glyd.pack_kv_pages(values(random.Random(1), 128, spread=1), 128)
-    assert 8 * len(page) / (128 * 128) < 10.85
+    assert 8 * len(page) / (128 * 128) < 11.15
 
 
 def test_nothing_is_no_page():

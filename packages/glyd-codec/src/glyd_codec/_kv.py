@@ -175,7 +175,7 @@ def read_kv_pages(pages: ReadableBuffer) -> list[KvPageInfo]:
     finally:
         ffi.release(src)
     return [
-        KvPageInfo(int(i.size), int(i.channels), int(i.form) == int(lib.GLYD_KV_TIERED), int(i.n_exceptions))
+        KvPageInfo(int(i.size), int(i.channels), int(i.form) == int(lib.GLYD_KV_PACKED), int(i.n_exceptions))
         for i in found
     ]
 

@@ -18,7 +18,7 @@ from glyd_gpu._ops import library
 
 CHANNELS = (64, 96, 128, 256)  # that kernels are compiled for
 ROOMY = 227 << 10  # bytes of shared memory a block with which more warps run
-WARPS = {True: {True: 16, False: 8}, False: {True: 12, False: 4}}  # of a block, up to 128 channels, and roomy
+WARPS = {True: 8, False: 4}  # of a block, by whether it has as much
 MOST_SPLITS = 256
 
 
@@ -92,8 +92,8 @@ def kv_unpack_to(pages: torch.Tensor, places: torch.Tensor, out: torch.Tensor, r
     out.index_copy_(0, each.view(-1), decoded.view(-1, out.shape[1]))
 
 
-def division(device: torch.device, pairs: int, pages: int, channels: int) -> tuple[int, int]:
-    """Return into how many ranges pages are divided, and how many 32 tokens of a page a warp takes at a time.
+def division(device: torch.device, pairs: int, pages: int) -> int:
+    """Return into how many ranges pages are divided.
 
     Parameters
     ----------
@@ -103,27 +103,23 @@ def division(device: torch.device, pairs: int, pages: int, channels: int) -> tup
         Sequences times key heads, times groups of eight query heads.
     pages
         Of a sequence, the newest tokens included.
-    channels
-        Of a head.
     """
     properties = torch.cuda.get_device_properties(device)
     roomy = properties.shared_memory_per_block_optin >= ROOMY
-    return _division(int(properties.multi_processor_count), WARPS[channels <= 128][roomy], pairs, pages)
+    return _division(int(properties.multi_processor_count), WARPS[roomy], pairs, pages)
 
 
 @functools.lru_cache(4096)
-def _division(blocks: int, warps: int, pairs: int, pages: int) -> tuple[int, int]:
+def _division(blocks: int, warps: int, pairs: int, pages: int) -> int:
     """Return the cheapest division; costs are those of an H200, in the time that a block's warps take for a page each."""
-    best = (float("inf"), 1, 4)
-    for parts, full, alone in ((4, 1.0, 0.75), (2, 0.51, 0.42)):
-        units = pages * (4 // parts)
-        for splits in range(1, min(pages, MOST_SPLITS) + 1):
-            rounds = -(-pairs * splits // blocks)
-            passes, rest = divmod(-(-units // splits), warps)
-            cost = passes * full + (max(alone, full * rest / warps) if rest else 0)
-            cost = rounds * (cost + 0.1) + (0.2 + 0.005 * splits if splits > 1 else 0)
-            best = min(best, (cost, splits, parts))
-    return best[1], best[2]
+    best = (float("inf"), 1)
+    for splits in range(1, min(pages, MOST_SPLITS) + 1):
+        rounds = -(-pairs * splits // blocks)
+        passes, rest = divmod(-(-pages // splits), warps)
+        cost = passes + (max(0.6, rest / warps) if rest else 0)
+        cost = rounds * (cost + 0.3) + (0.3 + 0.005 * splits if splits > 1 else 0)
+        best = min(best, (cost, splits))
+    return best[1]
 
 
 def attention(
@@ -133,7 +129,6 @@ def attention(
     starts: torch.Tensor | None,
     scale: float,
     splits: int | None = None,
-    parts: int | None = None,
 ) -> torch.Tensor:
     """Attend with one token a sequence, straight on pages.
 
@@ -151,8 +146,6 @@ def attention(
         Of scores.
     splits
         Ranges that pages are divided into; None: what suits the device.
-    parts
-        How many 32 tokens of a page a warp takes at a time, 2 or 4; None: what suits the device.
     """
     sequences, heads, channels = q.shape
     check_channels(channels)
@@ -163,9 +156,8 @@ def attention(
     tail = [t.contiguous() for t in tails]
     tail = [t.clone() if t.data_ptr() % 16 else t for t in tail]
     groups = -(-(heads // key_heads) // 8)
-    suited = division(q.device, sequences * key_heads * groups, n_pages + bool(tail[0].shape[2]), channels)
-    splits, parts = splits or suited[0], parts or suited[1]
-    shape = (ctypes.c_int32 * 8)(sequences, heads, key_heads, n_pages, tail[0].shape[2], splits, channels, parts)
+    splits = splits or division(q.device, sequences * key_heads * groups, n_pages + bool(tail[0].shape[2]))
+    shape = (ctypes.c_int32 * 7)(sequences, heads, key_heads, n_pages, tail[0].shape[2], splits, channels)
     nbytes = load().glyd_gpu_kv_attention_workspace(shape)
     if nbytes < 0:
         raise CudaError(f"glyd_gpu_kv_attention_workspace: status {-nbytes}", found=nbytes)

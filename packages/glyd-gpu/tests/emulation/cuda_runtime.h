@@ -34,6 +34,10 @@ struct alignas(16) uint4 {
   uint32_t x, y, z, w;
 };
 inline uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, uint32_t w) { return {x, y, z, w}; }
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 struct emulated_dim {
   unsigned x, y, z;
 };
@@ -249,6 +253,7 @@ inline uint32_t atomicOr(uint32_t *p, uint32_t v) {
   return old;
 }
 inline int min(int a, int b) { return a < b ? a : b; }
+inline uint32_t max(uint32_t a, uint32_t b) { return a > b ? a : b; }
 inline uint32_t min(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 /* ---- instructions ----------------------------------------------------------- */

@@ -9,30 +9,25 @@
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
 template <int D> static void pack(const KvPackArgs &p, unsigned n) {
-  emulation::launch({n, 1, 1}, kKvPackThreads, kv_pack_shared<D>(), [&] { kv_pack_kernel<D>(p); });
+  emulation::launch({n, 1, 1}, kv_pack_threads(D), kv_pack_shared<D>(), [&] { kv_pack_kernel<D>(p); });
 }
 template <int D> static void unpack(const KvUnpackArgs &p, unsigned n) {
-  emulation::launch({n, 1, 1}, kKvPackThreads, kv_unpack_shared<D>(), [&] { kv_unpack_kernel<D>(p); });
+  emulation::launch({n, 1, 1}, kv_pack_threads(D), kv_unpack_shared<D>(), [&] { kv_unpack_kernel<D>(p); });
 }
-template <int D, int P, int W> static void attention(const KvAttentionArgs &p) {
+template <int D, class F> static void attention(const KvAttentionArgs &p) {
   const int groups = (p.heads / p.key_heads + kKvHeads - 1) / kKvHeads;
   const unsigned tasks = (unsigned)(p.sequences * p.key_heads * groups * p.splits);
   const emulated_dim grid = {tasks < 3 ? tasks : 3, 1, 1};
-  emulation::launch(grid, W * 32, kv_attention_shared<D, W>(), [&] { kv_attention_kernel<D, P, W>(p); });
+  emulation::launch(grid, F::kWarps * 32, kv_attention_shared<D, F>(), [&] { kv_attention_kernel<D, F>(p); });
   if (p.splits > 1)
     emulation::launch({(unsigned)(p.sequences * p.heads), 1, 1}, D, 0, [&] { kv_merge_kernel<D>(p); });
 }
-/* As devices with little shared memory run it; with much, for 128 channels. */
-template <int D> static void attention(const KvAttentionArgs &p, int parts, bool roomy) {
-  if constexpr (D == 128) {
-    constexpr int W = kv_warps<D>(true);
-    if (roomy) return parts == 2 ? attention<D, 2, W>(p) : attention<D, 4, W>(p);
-  }
-  constexpr int W = kv_warps<D>(false);
-  if (parts == 2)
-    attention<D, 2, W>(p);
+/* As devices with little shared memory run it, or with much. */
+template <int D> static void attention(const KvAttentionArgs &p, bool roomy) {
+  if (roomy)
+    attention<D, typename KvForms<D>::Roomy>(p);
   else
-    attention<D, 4, W>(p);
+    attention<D, typename KvForms<D>::Tight>(p);
 }
 
 #define FOR_CHANNELS(channels, call) \
@@ -56,7 +51,7 @@ EXPORT int emulated_kv_pack(const void *in, int channels, unsigned n, int64_t *s
 
 EXPORT int emulated_kv_place(void *out, const int64_t *places, const void *in, unsigned n, unsigned nbytes) {
   const KvPlaceArgs p = {(uint8_t *)out, places, (const uint8_t *)in, nbytes};
-  emulation::launch({n, 1, 1}, kKvPackThreads, 0, [&] { kv_place_kernel(p); });
+  emulation::launch({n, 1, 1}, kKvPlaceThreads, 0, [&] { kv_place_kernel(p); });
   return 0;
 }
 
@@ -68,7 +63,7 @@ EXPORT int emulated_kv_unpack(void *out, int channels, unsigned n, const uint64_
 #undef CALL
 }
 
-/* numbers: sequences, heads, key heads, pages, tail, splits; how many 32 tokens a warp takes, much shared memory */
+/* numbers: sequences, heads, key heads, pages, tail, splits, much shared memory */
 EXPORT int emulated_kv_attention(void *out, float *partial, const void *q, const uint64_t *k_pages,
                                  const uint64_t *v_pages, const void *k_tail, const void *v_tail, const int32_t *starts,
                                  const int *numbers, int channels, float scale, uint32_t order) {
@@ -88,7 +83,7 @@ EXPORT int emulated_kv_attention(void *out, float *partial, const void *q, const
                              numbers[4],
                              numbers[5],
                              scale};
-#define CALL(D) attention<D>(p, numbers[6], numbers[7] != 0)
+#define CALL(D) attention<D>(p, numbers[6] != 0)
   FOR_CHANNELS(channels, CALL)
 #undef CALL
 }

@@ -109,19 +109,18 @@ GLYD_GPU_API int glyd_gpu_product_stream(void *y, const void *x, uint64_t tokens
 
 /* Pages of keys or values (glyd/kv.h) of in [n_pages, 128, channels] bf16 at a multiple of 16, channels 64, 96, 128 or
  * 256, to out [n_pages, bytes of a plain page]; the bytes of each page to sizes [n_pages] i64. Then from there, each to its
- * place [n_pages] i64 in out, a multiple of 64. */
+ * place [n_pages] i64 in out, a multiple of 16. */
 GLYD_GPU_API int glyd_gpu_kv_pack(void *out, void *sizes, const void *in, uint64_t n_pages, int channels, void *stream);
 GLYD_GPU_API int glyd_gpu_kv_place(void *out, const void *places, const void *in, uint64_t n_pages, int channels,
                                    void *stream);
 
-/* Pages at addresses [n_pages] u64 to out [n_pages, 128, channels] bf16. Their headers must be right; what else they say
- * may be anything. */
+/* Pages at addresses [n_pages] u64 to out [n_pages, 128, channels] bf16, at a multiple of 16. Their headers must be right;
+ * what else they say may be anything. */
 GLYD_GPU_API int glyd_gpu_kv_unpack(void *out, const void *pages, uint64_t n_pages, int channels, void *stream);
 
 /* Attention of one new token a sequence: out [sequences, heads, channels] of q, both bf16. shape: sequences, heads, key
- * heads, pages, tokens of the tail, ranges of pages a sequence, channels, how many 32 tokens of a page a warp takes (2 or
- * 4): the last three and the device decide the order of sums. k_pages, v_pages: addresses u64 [sequences, key heads, pages], of
- * packed or plain pages; k_tail, v_tail: bf16 [sequences, key heads, tail, channels] at multiples of 16; starts: i32
+ * heads, pages, tokens of the tail, ranges of pages a sequence, channels: the last two and the device decide the order of
+ * sums. k_pages, v_pages: addresses u64 [sequences, key heads, pages], of packed or plain pages; k_tail, v_tail: bf16 [sequences, key heads, tail, channels] at multiples of 16; starts: i32
  * [sequences], the first token that is seen, or NULL. workspace: as many bytes as the function before says. */
 GLYD_GPU_API int64_t glyd_gpu_kv_attention_workspace(const int32_t *shape);
 GLYD_GPU_API int glyd_gpu_kv_attention(void *out, const void *q, const void *k_pages, const void *v_pages,

@@ -17,23 +17,23 @@ int64_t glyd_gpu_kv_attention_workspace(const int32_t *shape) {
   return splits == 1 ? 0 : sequences * key_heads * groups_of(heads, key_heads) * splits * kKvHeads * (channels + 2) * 4;
 }
 
-template <int D, int P, int W> static int launch_warps(const KvAttentionArgs &p, int multiprocessors, cudaStream_t stream) {
+template <int D, class F> static int launch_form(const KvAttentionArgs &p, int multiprocessors, cudaStream_t stream) {
   const int64_t tasks = (int64_t)p.sequences * p.key_heads * groups_of(p.heads, p.key_heads) * p.splits;
   const dim3 grid((unsigned)(tasks < multiprocessors ? tasks : multiprocessors));
-  const int status = kv_launch(kv_attention_kernel<D, P, W>, grid, W * 32, kv_attention_shared<D, W>(), stream, p);
+  const int status = kv_launch(kv_attention_kernel<D, F>, grid, F::kWarps * 32, kv_attention_shared<D, F>(), stream, p);
   if (status != 0 || p.splits == 1) return status;
   return kv_launch(kv_merge_kernel<D>, dim3((unsigned)(p.sequences * p.heads)), D, 0, stream, p);
 }
-template <int D> static int launch_attention(const KvAttentionArgs &p, int parts, cudaStream_t stream) {
+template <int D> static int launch_attention(const KvAttentionArgs &p, cudaStream_t stream) {
   int device, shared, multiprocessors;
   if (const cudaError_t bad = cudaGetDevice(&device)) return (int)bad;
   if (const cudaError_t bad = cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device)) return (int)bad;
   if (const cudaError_t bad = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device)) return (int)bad;
-  constexpr int kRoomy = kv_warps<D>(true), kTight = kv_warps<D>(false);
-  static_assert(kv_attention_shared<D, kRoomy>() <= 227 * 1024 && kv_attention_shared<D, kTight>() <= 99 * 1024, "shared memory");
-  if (shared >= kv_attention_shared<D, kRoomy>())
-    return parts == 2 ? launch_warps<D, 2, kRoomy>(p, multiprocessors, stream) : launch_warps<D, 4, kRoomy>(p, multiprocessors, stream);
-  return parts == 2 ? launch_warps<D, 2, kTight>(p, multiprocessors, stream) : launch_warps<D, 4, kTight>(p, multiprocessors, stream);
+  using Roomy = typename KvForms<D>::Roomy;
+  using Tight = typename KvForms<D>::Tight;
+  static_assert(kv_attention_shared<D, Roomy>() <= 227 * 1024 && kv_attention_shared<D, Tight>() <= 99 * 1024, "shared memory");
+  if (shared >= kv_attention_shared<D, Roomy>()) return launch_form<D, Roomy>(p, multiprocessors, stream);
+  return launch_form<D, Tight>(p, multiprocessors, stream);
 }
 
 int glyd_gpu_kv_attention(void *out, const void *q, const void *k_pages, const void *v_pages, const void *k_tail,
@@ -53,12 +53,11 @@ int glyd_gpu_kv_attention(void *out, const void *q, const void *k_pages, const v
   p.starts = (const int32_t *)starts;
   p.sequences = shape[0], p.heads = shape[1], p.key_heads = shape[2], p.pages = shape[3], p.tail = shape[4];
   p.splits = shape[5];
-  if (shape[7] != 2 && shape[7] != 4) return -GLYD_E_PARAMETER;
   p.scale = scale * 1.4426950408889634f;
   if (p.pages < 0 || p.tail < 0 || p.tail > kKvTokens || p.sequences > 65535 ||
       p.key_heads * groups_of(p.heads, p.key_heads) > 65535 || (int64_t)p.sequences * p.heads > 0x7FFFFFFF ||
       (uintptr_t)k_tail % 16 != 0 || (uintptr_t)v_tail % 16 != 0 || (uintptr_t)q % 4 != 0)
     return -GLYD_E_PARAMETER;
   if (p.sequences == 0) return 0;
-  GLYD_GPU_KV_CHANNELS(shape[6], launch_attention, p, shape[7], (cudaStream_t)stream);
+  GLYD_GPU_KV_CHANNELS(shape[6], launch_attention, p, (cudaStream_t)stream);
 }

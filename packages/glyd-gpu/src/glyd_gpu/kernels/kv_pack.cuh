@@ -1,16 +1,15 @@
 /* SPDX-FileCopyrightText: 2026 The glyd authors
  * SPDX-License-Identifier: BUSL-1.1
  *
- * Pages packed and unpacked, a block a page. Pages are packed to places of the
- * largest size, as their sizes are not known before; then, when the caller has
- * placed them, they are copied. Their bytes are the codec's.
+ * Pages packed and unpacked, a block a page, a warp a strip of 16 channels.
+ * Pages are packed to places of the largest size, as their sizes are not known
+ * before; then, when the caller has placed them, they are copied. Their bytes
+ * are the codec's.
  */
 #ifndef GLYD_GPU_KV_PACK_CUH
 #define GLYD_GPU_KV_PACK_CUH
 
 #include "kv_page.cuh"
-
-constexpr int kKvPackThreads = 256, kKvPackWarps = kKvPackThreads / 32;
 
 struct KvPackArgs {
   const uint16_t *in; /* [pages, 128, D] bf16 */
@@ -18,292 +17,263 @@ struct KvPackArgs {
   uint8_t *out;       /* [pages, GLYD_KV_PLAIN_SIZE(D)] */
 };
 
-/* Shared memory of a block: rows of channels, escapes, and this. */
-struct KvPackShared {
-  uint32_t counts[kKvPackWarps][64];
-  uint8_t bases[GLYD_KV_CHANNELS_MAX];
-  uint32_t exceptions[GLYD_KV_CHANNELS_MAX]; /* of each channel; then those before it */
-  uint32_t digits[GLYD_KV_CHANNELS_MAX / 16], codes3[GLYD_KV_CHANNELS_MAX / 16]; /* of each strip */
-  uint32_t ends[GLYD_KV_GROUPS_MAX];                                            /* of escapes, in bytes */
-  uint32_t n_exceptions;
+__host__ __device__ constexpr int kv_pack_threads(int channels) { return channels * 2; }
+
+constexpr uint8_t kKvCosts[GLYD_KV_DISTANCES] = GLYD_KV_COSTS;
+/* By distances before, what the others may cost, and a distance: codes of quads whose next distance is less. */
+struct KvRanks {
+  uint16_t of[4][GLYD_KV_COST_LIMIT + 1][GLYD_KV_DISTANCES];
 };
-__host__ __device__ constexpr int kv_pack_escapes(int channels) { return (kv_escapes_nbytes(channels) + 15) / 16 * 16; }
-template <int D> __host__ __device__ constexpr int kv_pack_shared() {
-  return D * kKvChannelStride + kv_pack_escapes(D) + (int)sizeof(KvPackShared);
+constexpr KvRanks kv_make_ranks() {
+  KvRanks r = {};
+  uint16_t ways[GLYD_KV_COST_LIMIT + 1] = {};
+  for (int room = 0; room <= GLYD_KV_COST_LIMIT; room++) ways[room] = 1;
+  for (int i = 3; i >= 0; i--) {
+    uint16_t all[GLYD_KV_COST_LIMIT + 1] = {};
+    for (int room = 0; room <= GLYD_KV_COST_LIMIT; room++) {
+      int n = 0;
+      for (int d = 0; d < GLYD_KV_DISTANCES; d++) {
+        r.of[i][room][d] = (uint16_t)n;
+        if (kKvCosts[d] <= room) n += ways[room - kKvCosts[d]];
+      }
+      all[room] = (uint16_t)n;
+    }
+    for (int room = 0; room <= GLYD_KV_COST_LIMIT; room++) ways[room] = all[room];
+  }
+  return r;
 }
+static __device__ const KvRanks kKvRanks = kv_make_ranks();
+/* Costs, five bits each. */
+constexpr uint64_t kv_costs_of() {
+  uint64_t all = 0;
+  for (int d = 0; d < GLYD_KV_DISTANCES; d++) all |= (uint64_t)kKvCosts[d] << (5 * d);
+  return all;
+}
+constexpr uint64_t kKvCostBits = kv_costs_of();
+constexpr uint32_t kKvTooFar = 64; /* cost of a distance without a code: more than all of a quad */
+
+struct KvPackShared {
+  KvRanks ranks;
+  uint32_t corrections[GLYD_KV_CHANNELS_MAX / 16], exceptions[GLYD_KV_CHANNELS_MAX / 16]; /* of each strip */
+};
+template <int D> __host__ __device__ constexpr int kv_pack_shared() { return D / 16 * kKvTile + (int)sizeof(KvPackShared); }
 
 __device__ __forceinline__ uint32_t kv_exponent(uint32_t value) { return value >> 7 & 0xFF; }
-/* Where an exponent lies among those that a base codes: 0 … 13, else there is no code. */
-__device__ __forceinline__ uint32_t kv_place(uint32_t value, uint32_t base) {
-  return kv_exponent(value) - base + GLYD_WEIGHTS_BELOW;
-}
-__device__ __forceinline__ bool kv_is_exception(uint32_t value, uint32_t base) {
-  return base != 0 && kv_place(value, base) >= GLYD_WEIGHTS_SPAN && (value & 0x7FFF) != 0;
-}
-/* By place, two bits each: codes of tier 1 and digits of tier 2; and what has no code of its own is 3. */
-constexpr uint32_t kv_code_of(int place, bool second) {
-  const int e = place - GLYD_WEIGHTS_BELOW;
-  if (!second) return e >= 0 && e < 3 ? (uint32_t)e : 3;
-  for (int i = 0; i < 3; i++)
-    if (kTier2[i] == e) return (uint32_t)i;
-  return 3;
-}
-constexpr uint32_t kv_codes_of(bool second) {
-  uint32_t all = 0;
-  for (int place = 0; place < 16; place++) all |= kv_code_of(place, second) << (2 * place);
-  return all;
-}
-/* Four bits each: codes of tier 3. */
-constexpr uint64_t kv_codes3_of() {
-  uint64_t all = 0;
-  for (int place = 0; place < 16; place++) {
-    uint64_t code = GLYD_WEIGHTS_TIER3_ZERO;
-    for (int i = 0; i < 8; i++)
-      if (kTier3[i] == place - GLYD_WEIGHTS_BELOW) code = (uint64_t)i;
-    all |= code << (4 * place);
+
+/* What a base costs in a lane's 64 values and those of the lane that has the channel's others. */
+__device__ __forceinline__ uint32_t kv_weigh(const uint8_t *row, uint32_t base) {
+  uint32_t sum = 0;
+#pragma unroll 2
+  for (int i = 0; i < 8; i++) {
+    const uint4 x = *(const uint4 *)(row + 16 * i);
+    const uint32_t v[4] = {x.x, x.y, x.z, x.w};
+#pragma unroll
+    for (int j = 0; j < 8; j++) {
+      const uint32_t d = min(base + GLYD_KV_ABOVE - kv_exponent(v[j / 2] >> (j % 2 * 16)), 15u);
+      sum += (uint32_t)(GLYD_KV_WEIGHTS >> (4 * d)) & 15;
+    }
   }
-  return all;
-}
-constexpr uint32_t kKvCodes = kv_codes_of(false), kKvDigitsOf = kv_codes_of(true);
-constexpr uint64_t kKvCodes3Of = kv_codes3_of();
-/* Places of tiers 1 and 2 are neighbours. */
-static_assert(kTier2[0] == -1 && kTier2[1] == 3 && kTier2[2] == -2, "places 7 to 12");
-__device__ __forceinline__ bool kv_has_digit(uint32_t place) { return place - 9 > 2; }
-__device__ __forceinline__ bool kv_has_code3(uint32_t place) { return place - 7 > 5; }
-
-__device__ __forceinline__ uint32_t kv_least(uint32_t v) {
-#pragma unroll
-  for (int d = 1; d < 32; d <<= 1) v = min(v, __shfl_xor_sync(~0u, v, d));
-  return v;
-}
-__device__ __forceinline__ uint32_t kv_sum(uint32_t v) {
-#pragma unroll
-  for (int d = 1; d < 32; d <<= 1) v += __shfl_xor_sync(~0u, v, d);
-  return v;
+  return sum + __shfl_xor_sync(~0u, sum, 16);
 }
 
-/* Base of a channel by a warp: the smallest with the most values at 0, 1, 2 above it; 0 for zeros only. A lane has four
- * values of the row. */
-__device__ __forceinline__ uint32_t kv_base(const uint32_t (&values)[4], uint32_t *counts) {
-  constexpr uint32_t kMin = GLYD_WEIGHTS_TIERED_BASE_MIN, kMax = GLYD_WEIGHTS_TIERED_BASE_MAX;
-  const uint32_t lane = threadIdx.x % 32;
-  uint32_t low = 255, high = 255, any = 0; /* 255 - the highest */
+/* Base of a channel: from the mean exponent on, up or else down as long as that costs less; 0 for zeros only. */
+__device__ __forceinline__ uint32_t kv_base(const uint8_t *row) {
+  uint32_t sum = 0, any = 0;
+#pragma unroll 2
+  for (int i = 0; i < 8; i++) {
+    const uint4 x = *(const uint4 *)(row + 16 * i);
+    const uint32_t v[4] = {x.x, x.y, x.z, x.w};
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+      sum += kv_exponent(v[j]) + kv_exponent(v[j] >> 16);
+      any |= v[j] & 0x7FFF7FFFu;
+    }
+  }
+  sum += __shfl_xor_sync(~0u, sum, 16);
+  any |= __shfl_xor_sync(~0u, any, 16);
+  uint32_t base = sum / kKvTokens;
+  base = base < GLYD_KV_BASE_MIN ? GLYD_KV_BASE_MIN : min(base, (uint32_t)GLYD_KV_BASE_MAX);
+  uint32_t least = kv_weigh(row, base), step = 1;
+  bool moved = false, done = any == 0;
+  while (__any_sync(~0u, !done)) {
+    const uint32_t next = base + step;
+    const bool there = next >= GLYD_KV_BASE_MIN && next <= GLYD_KV_BASE_MAX;
+    const uint32_t cost = kv_weigh(row, next);
+    if (done) continue;
+    if (there && cost < least) {
+      base = next, least = cost, moved = true;
+    } else {
+      done = moved || step != 1;
+      step = ~0u;
+    }
+  }
+  return any == 0 ? 0 : base;
+}
+
+/* Code of a quad, and a bit for each distance that had to become the commonest. */
+__device__ __forceinline__ uint32_t kv_code(const KvRanks &ranks, const uint32_t (&exponents)[4], uint32_t base,
+                                            uint32_t &replaced) {
+  uint32_t d[4], cost[4], sum = 0;
 #pragma unroll
   for (int i = 0; i < 4; i++) {
-    const uint32_t e = kv_exponent(values[i]);
-    any |= values[i] & 0x7FFF;
-    if (e < kMin || e > kMax + 2) continue;
-    low = min(low, e);
-    high = min(high, 255 - e);
+    d[i] = base + GLYD_KV_ABOVE - exponents[i];
+    const bool coded = d[i] < GLYD_KV_DISTANCES;
+    cost[i] = coded ? (uint32_t)(kKvCostBits >> (coded ? 5 * d[i] : 0)) & 31 : kKvTooFar;
+    sum += cost[i];
   }
-  low = kv_least(low), high = kv_least(high);
-  if (!__any_sync(~0u, any != 0)) return 0;
-  if (low == 255) return kMin; /* no base codes any of them */
-  const uint32_t first = low < kMin + 2 ? kMin : low - 2, last = min(255 - high, kMax);
-  uint32_t best = 0; /* 255 - base in the low byte: of equals the smallest */
-  for (uint32_t from = first; from <= last; from += 32) {
-    counts[lane] = counts[lane + 32] = 0;
-    __syncwarp();
+  replaced = 0;
+  while (sum > GLYD_KV_COST_LIMIT) {
+    const uint32_t most = max(max(cost[0], cost[1]), max(cost[2], cost[3]));
+    bool found = false;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-      const uint32_t at = kv_exponent(values[i]) - from;
-      if (at < 34) atomicAdd(&counts[at], 1u);
+      if (found || cost[i] != most) continue;
+      found = true;
+      cost[i] = 0;
+      d[i] = GLYD_KV_COMMONEST;
+      replaced |= 1u << i;
     }
-    __syncwarp();
-    const uint32_t n = counts[lane] + counts[lane + 1] + counts[lane + 2], key = n << 8 | (255 - from - lane);
-    if (from + lane <= last && key > best) best = key;
-    __syncwarp();
+    sum -= most;
   }
-  return 255 - (~kv_least(~best) & 0xFF);
+  uint32_t code = 0, room = GLYD_KV_COST_LIMIT;
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    code += ranks.of[i][room][d[i]];
+    room -= cost[i];
+  }
+  return code;
 }
 
-__device__ __forceinline__ uint32_t kv_escape_nbytes(uint32_t n2, uint32_t n3) {
-  const uint32_t nbytes = GLYD_WEIGHTS_ESCAPE_HEADER + ((n2 + 1) / 2 + n3 + 1) / 2;
-  return (nbytes + GLYD_WEIGHTS_ESCAPE_UNIT - 1) / GLYD_WEIGHTS_ESCAPE_UNIT * GLYD_WEIGHTS_ESCAPE_UNIT;
-}
-/* Four values of a lane in a strip: two tokens of channel g, then of g + 8. Step 2 s + kh has tokens 16 s + 8 kh + 2 q and
- * the next. */
-__device__ __forceinline__ void kv_four(uint32_t (&v)[2], const uint8_t *rows, int strip, int step) {
+/* Exclusive sum over the lanes in the order of what they hold: channel by channel, its first tokens before its last. */
+__device__ __forceinline__ uint32_t kv_before_in_order(uint32_t n) {
   const uint32_t lane = threadIdx.x % 32;
-  const uint8_t *at = rows + (strip * 16 + lane / 4) * kKvChannelStride + step * 16 + lane % 4 * 4;
-  v[0] = *(const uint32_t *)at;
-  v[1] = *(const uint32_t *)(at + 8 * kKvChannelStride);
+  const uint32_t sum = before_in_warp(__shfl_sync(~0u, n, (int)(lane % 2 * 16 + lane / 2)));
+  return __shfl_sync(~0u, sum, (int)(lane % 16 * 2 + lane / 16));
 }
 
-template <int D> __global__ void __launch_bounds__(kKvPackThreads) kv_pack_kernel(const KvPackArgs p) {
+/* What a lane leaves in its own row, where it has read: a note for each exponent that its code has not. The token among
+ * the lane's, then five bits of a correction, or the high bit for an exception. */
+constexpr uint32_t kKvNoteException = 0x8000;
+
+/* A lane's tokens of its channel into the strip; gives numbers of corrections and exceptions. */
+__device__ __forceinline__ void kv_encode_row(uint8_t *strip, uint8_t *row, const KvRanks &ranks, uint32_t base,
+                                              uint32_t &n_corrections, uint32_t &n_exceptions) {
+  const uint32_t lane = threadIdx.x % 32;
+  uint16_t *notes = (uint16_t *)row;
+  uint32_t words[6] = {0, 0, 0, 0, 0, 0}, n = 0;
+  n_exceptions = 0;
+#pragma unroll
+  for (int part = 0; part < 4; part++) {
+    uint32_t kept[4];
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+      const uint4 x = *(const uint4 *)(row + 32 * part + 16 * half);
+      const uint32_t v[4] = {x.x, x.y, x.z, x.w};
+#pragma unroll
+      for (int k = 0; k < 2; k++) {
+        const int j = 4 * part + 2 * half + k; /* the quad */
+        const uint32_t a = v[2 * k], b = v[2 * k + 1];
+        const uint32_t e[4] = {kv_exponent(a), kv_exponent(a >> 16), kv_exponent(b), kv_exponent(b >> 16)};
+        uint32_t code = 0, replaced = 0;
+        if (base != 0) code = kv_code(ranks, e, base, replaced);
+        uint32_t s = (prmt(a, b, 0x6420) & 0x7F7F7F7Fu) | (prmt(a, b, 0x7531) & 0x80808080u);
+        if (replaced != 0) {
+#pragma unroll
+          for (int i = 0; i < 4; i++) {
+            if ((replaced >> i & 1) == 0) continue;
+            const uint32_t below = base + GLYD_KV_CORRECTED_ABOVE - e[i], token = 4 * j + i;
+            const bool corrected = e[i] == 0 || below < GLYD_KV_CORRECTED_ZERO;
+            const uint32_t to = e[i] == 0 ? GLYD_KV_CORRECTED_ZERO : below;
+            notes[n++] = (uint16_t)(corrected ? token | to << 6 : token | kKvNoteException);
+            if (!corrected) s &= ~(0xFFu << (8 * i)), n_exceptions++;
+          }
+        }
+        kept[2 * half + k] = s;
+        const uint32_t bit = GLYD_KV_CODE_BITS * j;
+        words[bit / 32] |= code << bit % 32;
+        if (bit % 32 + GLYD_KV_CODE_BITS > 32) words[bit / 32 + (bit / 32 < 5)] |= code >> (32 - bit % 32) % 32;
+      }
+    }
+    *(uint4 *)(strip + part * 512 + lane * 16) = make_uint4(kept[0], kept[1], kept[2], kept[3]);
+  }
+  *(uint4 *)(strip + GLYD_KV_CODES_AT + lane * 16) = make_uint4(words[0], words[1], words[2], words[3]);
+  *(uint32_t *)(strip + GLYD_KV_CODES_AT + 512 + lane * 4) = words[4];
+  *(uint16_t *)(strip + GLYD_KV_CODES_AT + 640 + lane * 2) = (uint16_t)words[5];
+  n_corrections = n - n_exceptions;
+}
+
+template <int D> __global__ void __launch_bounds__(kv_pack_threads(D)) kv_pack_kernel(const KvPackArgs p) {
 #ifdef GLYD_EMULATION
   uint8_t *shared = emulated_shared();
 #else
   extern __shared__ __align__(128) uint8_t shared[];
 #endif
-  uint8_t *rows = shared, *staged = rows + D * kKvChannelStride;
-  KvPackShared &s = *(KvPackShared *)(staged + kv_pack_escapes(D));
-  constexpr int strips = D / 16, groups = (D + GLYD_KV_GROUP - 1) / GLYD_KV_GROUP;
-  constexpr int each = (strips + kKvPackWarps - 1) / kKvPackWarps; /* strips of a warp */
+  KvPackShared &s = *(KvPackShared *)(shared + D / 16 * kKvTile);
+  constexpr int strips = D / 16, threads = kv_pack_threads(D);
   const int64_t page = blockIdx.x;
   const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const uint16_t *in = p.in + page * kKvTokens * D;
+  uint8_t *out = p.out + page * GLYD_KV_PLAIN_SIZE(D);
+  for (uint32_t i = threadIdx.x; i < sizeof(KvRanks) / 2; i += threads)
+    (&s.ranks.of[0][0][0])[i] = (&kKvRanks.of[0][0][0])[i];
   /* to rows of channels: a lane takes two tokens of eight channels */
-  for (int i = warp; i < D / 8 * 2; i += kKvPackWarps) {
+#pragma unroll 2
+  for (uint32_t i = warp; i < D / 8 * 2; i += strips) {
     const uint32_t pair = i % 2 * 32 + lane;
-    const uint4 x = *(const uint4 *)(in + 2 * pair * D + i / 2 * 8), y = *(const uint4 *)(in + (2 * pair + 1) * D + i / 2 * 8);
+    const uint4 x = __ldcs((const uint4 *)(in + 2 * pair * D + i / 2 * 8)), y = __ldcs((const uint4 *)(in + (2 * pair + 1) * D + i / 2 * 8));
     const uint32_t a[4] = {x.x, x.y, x.z, x.w}, b[4] = {y.x, y.y, y.z, y.w};
-    uint8_t *to = rows + i / 2 * 8 * kKvChannelStride + pair * 4;
+    uint8_t *to = shared + i / 2 * 8 * kKvRow + pair * 4;
 #pragma unroll
-    for (int j = 0; j < 8; j++)
-      *(uint32_t *)(to + j * kKvChannelStride) = prmt(a[j / 2], b[j / 2], j % 2 ? 0x7632 : 0x5410);
-  }
-  for (uint32_t i = threadIdx.x; i < kv_pack_escapes(D) / 4; i += kKvPackThreads) ((uint32_t *)staged)[i] = 0;
-  __syncthreads();
-  for (int c = warp; c < D; c += kKvPackWarps) {
-    const uint32_t *row = (const uint32_t *)(rows + c * kKvChannelStride) + 2 * lane;
-    const uint32_t values[4] = {row[0] & 0xFFFF, row[0] >> 16, row[1] & 0xFFFF, row[1] >> 16};
-    const uint32_t base = kv_base(values, s.counts[warp]);
-    uint32_t n = 0;
-#pragma unroll
-    for (int i = 0; i < 4; i++) n += kv_is_exception(values[i], base);
-    if (__any_sync(~0u, n != 0)) n = kv_sum(n);
-    if (lane == 0) s.bases[c] = (uint8_t)base, s.exceptions[c] = n;
+    for (int j = 0; j < 8; j++) *(uint32_t *)(to + j * kKvRow) = prmt(a[j / 2], b[j / 2], j % 2 ? 0x7632 : 0x5410);
   }
   __syncthreads();
-  uint32_t n2[each], n3[each]; /* of the lane */
-#pragma unroll
-  for (int i = 0; i < each; i++) {
-    const int k = warp + i * kKvPackWarps;
-    n2[i] = n3[i] = 0;
-    if (k >= strips) break;
-    const uint32_t base[2] = {s.bases[k * 16 + lane / 4], s.bases[k * 16 + lane / 4 + 8]};
-#pragma unroll 4
-    for (int step = 0; step < 16; step++) {
-      uint32_t v[2];
-      kv_four(v, rows, k, step);
-#pragma unroll
-      for (int j = 0; j < 4; j++) {
-        const uint32_t place = kv_place(v[j / 2] >> (j % 2 * 16), base[j / 2]);
-        n2[i] += kv_has_digit(place);
-        n3[i] += kv_has_code3(place);
-      }
-    }
-    const uint32_t all2 = kv_sum(n2[i]), all3 = kv_sum(n3[i]);
-    if (lane == 0) s.digits[k] = all2, s.codes3[k] = all3;
-  }
-  if (warp == kKvPackWarps - 1) { /* exceptions before each channel */
-    uint32_t before = 0;
-    for (int c = 0; c < D; c += 32) {
-      const uint32_t n = c + (int)lane < D ? s.exceptions[c + lane] : 0, sum = before_in_warp(n);
-      if (c + (int)lane < D) s.exceptions[c + lane] = before + sum;
-      before += __shfl_sync(~0u, sum + n, 31);
-    }
-    if (lane == 0) s.n_exceptions = before;
-  }
+  uint8_t *row = shared + warp * kKvTile + lane % 16 * kKvRow + lane / 16 * kKvTokens;
+  const uint32_t base = kv_base(row);
+  uint32_t n_corrections, n_exceptions;
+  kv_encode_row(out + GLYD_KV_STRIPS_AT(D) + warp * GLYD_KV_STRIP, row, s.ranks, base, n_corrections, n_exceptions);
+  if (lane < 16) out[GLYD_KV_BASES_AT(D) + warp * 16 + lane] = (uint8_t)base;
+  uint32_t before = kv_before_in_order(n_corrections), before_exceptions = kv_before_in_order(n_exceptions);
+  if (lane == 31) s.corrections[warp] = before + n_corrections, s.exceptions[warp] = before_exceptions + n_exceptions;
   __syncthreads();
-  if (threadIdx.x == 0) {
-    uint32_t end = 0;
-    for (int g = 0; g < groups; g++) {
-      uint32_t all2 = 0, all3 = 0;
-      for (int k = 4 * g; k < min(4 * g + 4, strips); k++) all2 += s.digits[k], all3 += s.codes3[k];
-      end += kv_escape_nbytes(all2, all3);
-      s.ends[g] = end;
-    }
+  uint32_t all = 0, all_exceptions = 0, end = 0;
+#pragma unroll
+  for (int i = 0; i < strips; i++) {
+    if (i == (int)warp) before += all, before_exceptions += all_exceptions, end = all + s.corrections[i];
+    all += s.corrections[i], all_exceptions += s.exceptions[i];
   }
-  __syncthreads();
-  const uint32_t plain = GLYD_KV_PLAIN_SIZE(D), escapes = s.ends[groups - 1], n_exceptions = s.n_exceptions;
-  const uint32_t used = GLYD_KV_ESCAPES_AT(D) + escapes + 4 * n_exceptions;
+  const uint32_t plain = GLYD_KV_PLAIN_SIZE(D), used = GLYD_KV_CORRECTIONS_AT(D) + 2 * all + 4 * all_exceptions;
   const uint32_t packed = (used + GLYD_KV_ALIGN - 1) / GLYD_KV_ALIGN * GLYD_KV_ALIGN;
-  const bool tiered = packed <= plain / 16 * 15;
-  const uint32_t size = tiered ? packed : plain;
-  uint8_t *out = p.out + page * plain;
+  const bool pays = packed <= plain / 16 * 15;
+  const uint32_t size = pays ? packed : plain;
   if (threadIdx.x == 0) {
     p.sizes[page] = size;
-    uint32_t *header = (uint32_t *)out;
-    header[0] = GLYD_KV_MAGIC | GLYD_KV_VERSION << 16 | (tiered ? GLYD_KV_TIERED : GLYD_KV_PLAIN) << 24;
-    header[1] = (uint32_t)D | (uint32_t)kKvTokens << 16;
-    header[2] = size;
-    header[3] = tiered ? n_exceptions : 0;
-    for (int g = 0; g < GLYD_KV_GROUPS_MAX; g += 2) {
-      const uint32_t a = g < groups && tiered ? s.ends[g] / 16 : 0, b = g + 1 < groups && tiered ? s.ends[g + 1] / 16 : 0;
-      header[4 + g / 2] = a | b << 16;
-    }
+    *(uint4 *)out = make_uint4(GLYD_KV_MAGIC | GLYD_KV_VERSION << 16 | (pays ? GLYD_KV_PACKED : GLYD_KV_PLAIN) << 24,
+                               (uint32_t)D | (uint32_t)kKvTokens << 16, size, pays ? all_exceptions : 0);
   }
-  if (!tiered) {
-    for (uint32_t i = threadIdx.x; i < kKvTokens * D / 8; i += kKvPackThreads)
+  if (!pays) {
+    for (uint32_t i = threadIdx.x; i < kKvTokens * D / 8; i += threads)
       ((uint4 *)(out + GLYD_KV_HEADER))[i] = ((const uint4 *)in)[i];
-    for (uint32_t i = GLYD_KV_HEADER + 2 * kKvTokens * D + threadIdx.x; i < size; i += kKvPackThreads) out[i] = 0;
+    for (uint32_t i = threadIdx.x; i < GLYD_KV_HEADER - GLYD_KV_AT_ENDS; i += threads) out[GLYD_KV_AT_ENDS + i] = 0;
+    for (uint32_t i = GLYD_KV_HEADER + 2 * kKvTokens * D + threadIdx.x; i < size; i += threads) out[i] = 0;
     return;
   }
-  for (uint32_t c = threadIdx.x; c < D; c += kKvPackThreads) out[GLYD_KV_BASES_AT + c] = s.bases[c];
-  for (uint32_t i = used + threadIdx.x; i < size; i += kKvPackThreads) out[i] = 0;
-#pragma unroll
-  for (int i = 0; i < each; i++) {
-    const int k = warp + i * kKvPackWarps, g = k / 4;
-    if (k >= strips) break;
-    uint32_t *group = (uint32_t *)(staged + (g ? s.ends[g - 1] : 0)); /* escapes are or'ed into zeros */
-    uint32_t first2 = 0, first3 = 0, all2 = 0;
-    for (int j = 4 * g; j < min(4 * g + 4, strips); j++) {
-      first2 += j < k ? s.digits[j] : 0;
-      first3 += j < k ? s.codes3[j] : 0;
-      all2 += s.digits[j];
+  if (lane == 0) *(uint16_t *)(out + GLYD_KV_AT_ENDS + 2 * warp) = (uint16_t)end;
+  for (uint32_t i = GLYD_KV_AT_ENDS + 2 * strips + threadIdx.x; i < GLYD_KV_BASES_AT(D); i += threads) out[i] = 0;
+  for (uint32_t i = used + threadIdx.x; i < size; i += threads) out[i] = 0;
+  uint16_t *corrections = (uint16_t *)(out + GLYD_KV_CORRECTIONS_AT(D)) + before;
+  uint16_t *places = (uint16_t *)(out + GLYD_KV_CORRECTIONS_AT(D)) + all + before_exceptions;
+  const uint16_t *notes = (const uint16_t *)row;
+  const uint32_t first = lane % 16 * kKvTokens + lane / 16 * 64; /* place of the lane's first token in the strip */
+  for (uint32_t i = 0; i < n_corrections + n_exceptions; i++) {
+    const uint32_t note = notes[i], place = first + (note & 63);
+    if (note & kKvNoteException) {
+      places[0] = (uint16_t)(warp << GLYD_KV_PLACE_BITS | place);
+      places[all_exceptions] = in[place % kKvTokens * D + warp * 16 + place / kKvTokens];
+      places++;
+    } else {
+      *corrections++ = (uint16_t)(place | note >> 6 << GLYD_KV_PLACE_BITS);
     }
-    const uint32_t start3 = (all2 + 1) / 2;
-    if (lane == 0) {
-      atomicOr(&group[k % 4 / 2], first2 << (k % 2 * 16));
-      atomicOr(&group[2 + k % 4 / 2], (start3 + first3) << (k % 2 * 16));
-      if (k == strips - 1) /* warps that the last group does not have */
-        for (int w = k % 4 + 1; w < 4; w++) {
-          atomicOr(&group[w / 2], (first2 + s.digits[k]) << (w % 2 * 16));
-          atomicOr(&group[2 + w / 2], (start3 + first3 + s.codes3[k]) << (w % 2 * 16));
-        }
-    }
-    uint8_t *strip = out + GLYD_KV_STRIPS_AT(D) + k * GLYD_KV_STRIP + lane * 16;
-    const uint32_t base[2] = {s.bases[k * 16 + lane / 4], s.bases[k * 16 + lane / 4 + 8]};
-    uint32_t at2 = first2 + before_in_warp(n2[i]), at3 = start3 + first3 + before_in_warp(n3[i]);
-    uint32_t codes[4];
-#pragma unroll
-    for (int part = 0; part < 4; part++) {
-      uint32_t kept[4];
-      codes[part] = 0;
-#pragma unroll
-      for (int m = 0; m < 4; m++) {
-        uint32_t v[2];
-        kv_four(v, rows, k, 4 * part + m);
-        kept[m] = (prmt(v[0], v[1], 0x6420) & 0x7F7F7F7Fu) | (prmt(v[0], v[1], 0x7531) & 0x80808080u);
-#pragma unroll
-        for (int j = 0; j < 4; j++) {
-          const uint32_t value = v[j / 2] >> (j % 2 * 16) & 0xFFFF, place = min(kv_place(value, base[j / 2]), 15u);
-          codes[part] |= (kKvCodes >> (2 * place) & 3) << (2 * (4 * m + j));
-          if (kv_is_exception(value, base[j / 2])) kept[m] &= ~(0xFFu << (8 * j));
-          if (kv_has_digit(place)) {
-            atomicOr(&group[4 + at2 / 16], (kKvDigitsOf >> (2 * place) & 3) << (2 * (at2 % 16)));
-            at2++;
-          }
-          if (kv_has_code3(place)) {
-            atomicOr(&group[4 + at3 / 8], (uint32_t)(kKvCodes3Of >> (4 * place) & 15) << (4 * (at3 % 8)));
-            at3++;
-          }
-        }
-      }
-      *(uint4 *)(strip + part * 512) = make_uint4(kept[0], kept[1], kept[2], kept[3]);
-    }
-    *(uint4 *)(strip + 2048) = make_uint4(codes[0], codes[1], codes[2], codes[3]);
   }
-  uint16_t *places = (uint16_t *)(out + GLYD_KV_ESCAPES_AT(D) + escapes);
-  if (n_exceptions != 0)
-    for (int c = warp; c < D; c += kKvPackWarps) {
-      const uint16_t *row = (const uint16_t *)(rows + c * kKvChannelStride);
-      uint32_t at = s.exceptions[c];
-      for (uint32_t t = lane; t < kKvTokens; t += 32) {
-        const bool exception = kv_is_exception(row[t], s.bases[c]);
-        const uint32_t n = exception, sum = before_in_warp(n);
-        if (exception) {
-          places[at + sum] = (uint16_t)(c * kKvTokens + t);
-          places[n_exceptions + at + sum] = row[t];
-        }
-        at += __shfl_sync(~0u, sum + n, 31);
-      }
-    }
-  __syncthreads();
-  for (uint32_t i = threadIdx.x; i < escapes / 16; i += kKvPackThreads)
-    ((uint4 *)(out + GLYD_KV_ESCAPES_AT(D)))[i] = ((const uint4 *)staged)[i];
 }
 
 struct KvPlaceArgs {
@@ -312,7 +282,8 @@ struct KvPlaceArgs {
   const uint8_t *in;     /* [pages, nbytes], each page as long as it says */
   uint32_t nbytes;
 };
-__global__ void __launch_bounds__(kKvPackThreads) kv_place_kernel(const KvPlaceArgs p) {
+constexpr int kKvPlaceThreads = 256;
+__global__ void __launch_bounds__(kKvPlaceThreads) kv_place_kernel(const KvPlaceArgs p) {
   const uint8_t *from = p.in + (int64_t)blockIdx.x * p.nbytes;
   uint8_t *to = p.out + p.places[blockIdx.x];
   const uint32_t size = *(const uint32_t *)(from + GLYD_KV_AT_SIZE);
@@ -325,32 +296,40 @@ struct KvUnpackArgs {
   const uint64_t *pages; /* [pages] addresses */
 };
 
-template <int D> __host__ __device__ constexpr int kv_unpack_shared() {
-  return kv_rows_nbytes(D) + kv_escapes_nbytes(D) + (int)kEscapeRoom + (int)sizeof(TieredTables);
-}
+template <int D> __host__ __device__ constexpr int kv_unpack_shared() { return D / 16 * kKvTile + kKvQuadRows * 4; }
 
-template <int D> __global__ void __launch_bounds__(kKvPackThreads) kv_unpack_kernel(const KvUnpackArgs p) {
+template <int D> __global__ void __launch_bounds__(kv_pack_threads(D)) kv_unpack_kernel(const KvUnpackArgs p) {
 #ifdef GLYD_EMULATION
   uint8_t *shared = emulated_shared();
 #else
   extern __shared__ __align__(128) uint8_t shared[];
 #endif
-  TieredTables &tables = *(TieredTables *)shared;
-  fill_tables(&tables);
-  KvShared at[1];
-  at[0].rows = shared + sizeof(TieredTables);
-  at[0].escapes = at[0].rows + kv_rows_nbytes(D);
-  const KvSource s[1] = {{(const uint8_t *)p.pages[blockIdx.x], nullptr, kKvTokens}};
-  kv_stage<D, 1>(at, s, tables);
-  const bool packed = kv_is_packed(s[0]);
-  uint32_t *out = (uint32_t *)(p.out + (int64_t)blockIdx.x * kKvTokens * D);
-  for (uint32_t i = threadIdx.x; i < kKvTokens * D / 2; i += blockDim.x) {
+  const uint8_t *page = (const uint8_t *)p.pages[blockIdx.x];
+  uint8_t *out = (uint8_t *)(p.out + (int64_t)blockIdx.x * kKvTokens * D);
+  constexpr int strips = D / 16, threads = kv_pack_threads(D);
+  if (!kv_is_packed(page)) {
+    for (uint32_t i = threadIdx.x; i < kKvTokens * D / 8; i += threads)
+      ((uint4 *)out)[i] = __ldcs((const uint4 *)(page + GLYD_KV_HEADER) + i);
+    return;
+  }
+  const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  uint8_t *tile = shared + warp * kKvTile;
+  uint32_t *table = (uint32_t *)(shared + strips * kKvTile);
+  kv_fill_quads<1>(table);
+  __syncthreads();
+  const KvExtras extras = kv_extras<D>(page);
+  const uint32_t base = page[GLYD_KV_BASES_AT(D) + warp * 16 + lane % 16];
+  kv_decode_strip<1>(tile, page + GLYD_KV_STRIPS_AT(D) + warp * GLYD_KV_STRIP, table, base);
+  const uint32_t end = kv_corrections_end<D>(page, extras.most, (int)warp);
+  const uint32_t first = warp ? kv_corrections_end<D>(page, extras.most, (int)warp - 1) : 0;
+  __syncwarp();
+  kv_correct(tile, (const uint16_t *)(page + GLYD_KV_CORRECTIONS_AT(D)) + first, end > first ? end - first : 0, base);
+  if (extras.n_exceptions != 0) kv_put_exceptions(tile, page, extras, warp);
+  __syncthreads();
+  for (uint32_t i = threadIdx.x; i < kKvTokens * D / 2; i += threads) {
     const uint32_t token = i / (D / 2), c = i % (D / 2) * 2;
-    if (packed)
-      out[i] = *(const uint16_t *)(at[0].rows + c * kKvChannelStride + token * 2) |
-               (uint32_t)*(const uint16_t *)(at[0].rows + (c + 1) * kKvChannelStride + token * 2) << 16;
-    else
-      out[i] = *(const uint32_t *)(at[0].rows + token * kv_token_stride(D) + c * 2);
+    const uint8_t *at = shared + c / 16 * kKvTile + c % 16 * kKvRow + token * 2;
+    ((uint32_t *)out)[i] = *(const uint16_t *)at | (uint32_t)*(const uint16_t *)(at + kKvRow) << 16;
   }
 }
 

@@ -1,73 +1,28 @@
 /* SPDX-FileCopyrightText: 2026 The glyd authors
  * SPDX-License-Identifier: BUSL-1.1
  *
- * Pages of keys and values (native/src/kv/spec.md) in shared memory, by all
- * threads of a block. A packed page becomes rows of channels, a plain one rows
- * of tokens; who reads them asks which. Headers are checked when pages enter a
- * cache; whatever else a page says is clamped to the memory that it has.
+ * Pages of keys and values (native/src/kv/spec.md): a strip of 16 channels by a
+ * warp, from wherever it lies to a tile in shared memory. A packed page's strip
+ * becomes rows of channels, a plain one's rows of tokens; who reads them asks
+ * which. Headers are checked when pages enter a cache; whatever else a page says
+ * is clamped to the memory that it has.
  * Tests run this code on the CPU as well (tests/emulation).
  */
 #ifndef GLYD_GPU_KV_PAGE_CUH
 #define GLYD_GPU_KV_PAGE_CUH
 
 #include "glyd/format_kv.h"
+#include "glyd/kv_quads.h"
 #include "tile_decode.cuh"
 
 constexpr int kKvTokens = GLYD_KV_TOKENS;
-/* Rows in shared memory start four banks further each, so that neither words of eight rows nor 16 bytes of eight lanes
- * meet in a bank. */
-constexpr int kKvChannelStride = kKvTokens * 2 + 16;
-__host__ __device__ constexpr int kv_token_stride(int channels) { return channels * 2 + 16; }
-/* Bytes of rows, whichever they are, and of room for a packed page's escapes: it is 15/16 of a plain page at most, of
- * which 161 bytes a channel are bases and strips. */
-__host__ __device__ constexpr int kv_rows_nbytes(int channels) {
-  return channels * kKvChannelStride > kKvTokens * kv_token_stride(channels) ? channels * kKvChannelStride
-                                                                             : kKvTokens * kv_token_stride(channels);
-}
-__host__ __device__ constexpr int kv_escapes_nbytes(int channels) { return 79 * channels + 64; }
-static_assert(kv_escapes_nbytes(64) >= (int)(GLYD_KV_PLAIN_SIZE(64) / 16 * 15 - 32 - 161 * 64), "room for escapes");
-static_assert(kv_escapes_nbytes(512) >= (int)(GLYD_KV_PLAIN_SIZE(512) / 16 * 15 - 32 - 161 * 512), "room for escapes");
+/* A tile of channels: a row is 16 bytes longer than its tokens, so that neither 16 bytes of eight rows nor those that
+ * ldmatrix reads meet in a bank. A tile of tokens: rows of 32 bytes, whose halves change places in every other four. */
+constexpr int kKvRow = kKvTokens * 2 + 16, kKvTile = 16 * kKvRow;
+static_assert(kKvTokens * 32 <= kKvTile, "a tile of tokens is no larger");
+__host__ __device__ constexpr int kv_token_at(int token, int half) { return token * 32 + (half ^ (token >> 2 & 1)) * 16; }
 
-/* A page, or plain rows: where 128 tokens, or fewer newest ones, come from. */
-struct KvSource {
-  const uint8_t *page; /* NULL: rows */
-  const uint16_t *rows; /* [n_tokens, channels] bf16 */
-  int n_tokens;
-};
-
-struct KvShared {
-  uint8_t *rows;    /* [kv_rows_nbytes] */
-  uint8_t *escapes; /* [kv_escapes_nbytes + kEscapeRoom] */
-};
-
-__device__ __forceinline__ bool kv_is_packed(const KvSource &s) {
-  return s.page != nullptr && s.page[GLYD_KV_AT_FORM] == GLYD_KV_TIERED;
-}
-__device__ __forceinline__ uint32_t kv_escapes_end(const uint8_t *page, int group) {
-  return *(const uint16_t *)(page + GLYD_KV_AT_ESCAPES + 2 * group) * (uint32_t)GLYD_WEIGHTS_ESCAPE_UNIT;
-}
-
-/* Begin to copy what needs no decoding: a packed page's escapes, or a plain page. cp_async_wait and a barrier follow. */
-template <int D> __device__ __forceinline__ void kv_fetch(const KvShared &to, const KvSource &s) {
-  if (kv_is_packed(s)) {
-    const uint32_t all = kv_escapes_end(s.page, (D + GLYD_KV_GROUP - 1) / GLYD_KV_GROUP - 1);
-    const uint32_t room = kv_escapes_nbytes(D) / 16 * 16, n = all < room ? all : room;
-    for (uint32_t i = threadIdx.x * 16; i < n; i += blockDim.x * 16)
-      copy_async16(to.escapes + i, s.page + GLYD_KV_ESCAPES_AT(D) + i);
-  } else {
-    const uint8_t *from = s.page ? s.page + GLYD_KV_HEADER : (const uint8_t *)s.rows;
-    constexpr uint32_t pieces = D / 8; /* of 16 bytes in a token */
-    for (uint32_t i = threadIdx.x; i < kKvTokens * pieces; i += blockDim.x) {
-      const uint32_t token = i / pieces;
-      uint8_t *at = to.rows + token * kv_token_stride(D) + i % pieces * 16;
-      if ((int)token < s.n_tokens)
-        copy_async16(at, from + i * 16);
-      else
-        *(uint4 *)at = make_uint4(0, 0, 0, 0); /* times a probability of 0: no NaN may stand there */
-    }
-  }
-  cp_async_commit();
-}
+__device__ __forceinline__ bool kv_is_packed(const uint8_t *header) { return header[GLYD_KV_AT_FORM] == GLYD_KV_PACKED; }
 
 /* Two bf16 times the same power of two, exactly. */
 __device__ __forceinline__ uint32_t kv_times(uint32_t pair, uint32_t factor) {
@@ -79,97 +34,114 @@ __device__ __forceinline__ uint32_t kv_times(uint32_t pair, uint32_t factor) {
   return r;
 #endif
 }
+__device__ __forceinline__ uint32_t kv_factor(uint32_t base) { return base * 0x800080u; } /* twice; base 0: 0 */
 
-/* A thread's part of a strip. */
-struct KvStrip {
-  uint4 sign_mantissa[4], codes;
-  uint32_t factors[2]; /* of channels g and g + 8, twice in a word */
-};
-template <int D> __device__ __forceinline__ void kv_load_strip(KvStrip &w, const uint8_t *page, int strip) {
-  const uint4 *from = (const uint4 *)(page + GLYD_KV_STRIPS_AT(D) + strip * GLYD_KV_STRIP) + threadIdx.x % 32;
+/* Exponents of quads in shared memory, R copies side by side: lanes read the copy of their number, so fewer of them meet
+ * in a bank. They are those of base 127, rotated right by one: bit 7 is the bf16's bit 7. */
+static __device__ const uint32_t kKvQuads[GLYD_KV_QUADS] = GLYD_KV_QUAD_TABLE;
+constexpr int kKvQuadRows = 1 << GLYD_KV_CODE_BITS;
+template <int R> __device__ __forceinline__ void kv_fill_quads(uint32_t *table) {
+  for (int i = threadIdx.x; i < kKvQuadRows; i += blockDim.x) {
+    const uint32_t e = (kBias + GLYD_KV_ABOVE) * 0x01010101u - (i < GLYD_KV_QUADS ? kKvQuads[i] : 0);
+    const uint32_t word = (e >> 1 & 0x7F7F7F7Fu) | (e & 0x01010101u) << 7;
 #pragma unroll
-  for (int k = 0; k < 4; k++) w.sign_mantissa[k] = __ldcs(from + 32 * k);
-  w.codes = __ldcs(from + 128);
-  const uint8_t *bases = page + GLYD_KV_BASES_AT + strip * 16 + threadIdx.x % 32 / 4;
-  w.factors[0] = (bases[0] * 0x80u) * 0x10001u; /* bf16 with that exponent; base 0: 0 */
-  w.factors[1] = (bases[8] * 0x80u) * 0x10001u;
+    for (int r = 0; r < R; r++) table[i * R + r] = word;
+  }
 }
 
-/* Decode a strip to its rows of channels. Escapes of the page are in shared memory. */
-template <int D>
-__device__ __forceinline__ void kv_decode_strip(const KvShared &to, const uint8_t *page, int strip, const KvStrip &w,
-                                                const TieredTables &tables) {
-  constexpr uint32_t room = kv_escapes_nbytes(D) / 16 * 16;
-  const int group = strip / 4;
-  uint32_t first = group ? kv_escapes_end(page, group - 1) : 0, end = kv_escapes_end(page, group);
-  first = first < room - 16 ? first : room - 16;
-  end = end < first + 16 ? first + 16 : end < room ? end : room;
-  const SharedEscapes e = {to.escapes + first, end - first};
-  const uint32_t lane = threadIdx.x % 32;
-  uint8_t *at = to.rows + (strip * 16 + lane / 4) * kKvChannelStride + lane % 4 * 4;
-  TieredThread t = tiered_thread(e, w.codes, strip % 4);
+/* Decode a strip to a tile of channels. A lane has channel lane % 16, and of it 64 tokens. */
+template <int R>
+__device__ __forceinline__ void kv_decode_strip(uint8_t *tile, const uint8_t *strip, const uint32_t *table, uint32_t base) {
+  constexpr uint32_t kShift = R == 1 ? 2 : R == 2 ? 3 : R == 4 ? 4 : 5; /* a row's bytes */
+  constexpr uint32_t kMask = (uint32_t)(kKvQuadRows - 1) << kShift;
+  static_assert(4 * R == 1 << kShift, "1, 2, 4 or 8 copies");
+  const uint32_t lane = threadIdx.x % 32, factor = kv_factor(base);
+  const uint8_t *mine = (const uint8_t *)(table + lane % R);
+  const uint4 first = *(const uint4 *)(strip + GLYD_KV_CODES_AT + lane * 16);
+  const uint32_t words[6] = {first.x, first.y, first.z, first.w, *(const uint32_t *)(strip + GLYD_KV_CODES_AT + 512 + lane * 4),
+                             *(const uint16_t *)(strip + GLYD_KV_CODES_AT + 640 + lane * 2)};
+  uint8_t *row = tile + lane % 16 * kKvRow + lane / 16 * kKvTokens;
 #pragma unroll
   for (int part = 0; part < 4; part++) {
+    const uint4 kept = *(const uint4 *)(strip + part * 512 + lane * 16);
+    const uint32_t s[4] = {kept.x, kept.y, kept.z, kept.w};
     uint32_t a[8];
-    decode_tiered(e, tables, t, part, w.sign_mantissa[part], a);
 #pragma unroll
-    for (int i = 0; i < 8; i++)
-      *(uint32_t *)(at + (i & 1) * 8 * kKvChannelStride + (4 * part + i / 2) * 16) = kv_times(a[i], w.factors[i & 1]);
+    for (int j = 0; j < 4; j++) {
+      const uint32_t bit = GLYD_KV_CODE_BITS * (4 * part + j), shift = bit % 32;
+      const uint32_t x = words[bit / 32], y = words[bit / 32 + (bit / 32 < 5)];
+      uint32_t at = shift < kShift ? x << ((kShift - shift) & 31) : x >> ((shift - kShift) & 31);
+      if (shift + GLYD_KV_CODE_BITS > 32) at = __funnelshift_r(x, y, shift - kShift);
+      const uint32_t e = *(const uint32_t *)(mine + (at & kMask));
+      const uint32_t low = pick(s[j], e, 0x7F7F7F7Fu), high = pick(e, s[j], 0x7F7F7F7Fu);
+      a[2 * j] = kv_times(prmt(low, high, 0x5140), factor);
+      a[2 * j + 1] = kv_times(prmt(low, high, 0x7362), factor);
+    }
+    *(uint4 *)(row + part * 32) = make_uint4(a[0], a[1], a[2], a[3]);
+    *(uint4 *)(row + part * 32 + 16) = make_uint4(a[4], a[5], a[6], a[7]);
   }
 }
 
-/* Put a packed page's exceptions over what their places hold; a barrier before and one after. */
-template <int D> __device__ __forceinline__ void kv_patch(const KvShared &to, const uint8_t *page) {
-  uint32_t n = *(const uint32_t *)(page + GLYD_KV_AT_EXCEPTIONS);
-  const uint32_t size = *(const uint32_t *)(page + GLYD_KV_AT_SIZE);
-  const uint32_t at = GLYD_KV_ESCAPES_AT(D) + kv_escapes_end(page, (D + GLYD_KV_GROUP - 1) / GLYD_KV_GROUP - 1);
-  const uint32_t most = size > at ? (size - at) / 4 : 0;
-  n = n < most ? n : most;
-  const uint16_t *places = (const uint16_t *)(page + at);
-  for (uint32_t i = threadIdx.x; i < n; i += blockDim.x) {
-    const uint32_t place = places[i], channel = place / kKvTokens;
-    if (channel < D) *(uint16_t *)(to.rows + channel * kKvChannelStride + place % kKvTokens * 2) = places[n + i];
+/* Give corrected places of a tile their exponents; a lane has the base of channel lane % 16. */
+__device__ __forceinline__ void kv_correct(uint8_t *tile, const uint16_t *corrections, uint32_t n, uint32_t base) {
+  for (uint32_t first = 0; first < n; first += 32) {
+    const uint32_t i = first + threadIdx.x % 32, x = i < n ? corrections[i] : 0;
+    const uint32_t channel = x / kKvTokens % 16, its = __shfl_sync(~0u, base, (int)channel);
+    const uint32_t below = x >> GLYD_KV_PLACE_BITS;
+    const uint32_t e = below == GLYD_KV_CORRECTED_ZERO ? 0 : (its + GLYD_KV_CORRECTED_ABOVE - below) & 0xFF;
+    uint16_t *at = (uint16_t *)(tile + channel * kKvRow + x % kKvTokens * 2);
+    if (i < n) *at = (uint16_t)((*at & 0x807F) | e << 7);
   }
 }
 
-/* Ask for a page that comes next: its strips, which every page is longer than. */
-template <int D> __device__ __forceinline__ void kv_prefetch(const uint8_t *page) {
-  for (uint32_t i = threadIdx.x * 128; i < GLYD_KV_ESCAPES_AT(D); i += blockDim.x * 128) {
-#ifndef GLYD_EMULATION
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(page + i));
-#else
-    (void)*(const volatile uint8_t *)(page + i);
-#endif
+/* Where corrections and exceptions of a page are, from its header. */
+struct KvExtras {
+  uint32_t n_exceptions, places; /* how many, and where in the page */
+  uint32_t most;                 /* corrections that there is room for */
+};
+template <int D> __device__ __forceinline__ uint32_t kv_corrections_end(const uint8_t *header, uint32_t most, int strip) {
+  const uint32_t end = *(const uint16_t *)(header + GLYD_KV_AT_ENDS + 2 * strip);
+  return end < most ? end : most;
+}
+template <int D> __device__ __forceinline__ uint32_t kv_most_corrections(const uint8_t *header) {
+  const uint32_t size = *(const uint32_t *)(header + GLYD_KV_AT_SIZE);
+  return size > GLYD_KV_CORRECTIONS_AT(D) ? (size - GLYD_KV_CORRECTIONS_AT(D)) / 2 : 0;
+}
+template <int D> __device__ __forceinline__ KvExtras kv_extras(const uint8_t *header) {
+  KvExtras x;
+  x.most = kv_most_corrections<D>(header);
+  const uint32_t end = kv_corrections_end<D>(header, x.most, D / 16 - 1);
+  const uint32_t room = (x.most - end) / 2, said = *(const uint32_t *)(header + GLYD_KV_AT_EXCEPTIONS);
+  x.n_exceptions = said < room ? said : room;
+  x.places = GLYD_KV_CORRECTIONS_AT(D) + 2 * end;
+  return x;
+}
+
+/* Put a page's exceptions in their places of a strip's tile. */
+__device__ __forceinline__ void kv_put_exceptions(uint8_t *tile, const uint8_t *page, const KvExtras &x, uint32_t strip) {
+  const uint16_t *places = (const uint16_t *)(page + x.places);
+  for (uint32_t i = threadIdx.x % 32; i < x.n_exceptions; i += 32) {
+    const uint32_t place = places[i];
+    if (place >> GLYD_KV_PLACE_BITS == strip)
+      *(uint16_t *)(tile + place / kKvTokens % 16 * kKvRow + place % kKvTokens * 2) = places[x.n_exceptions + i];
   }
 }
 
-/* A page or two into shared memory; all threads of a block of whole warps. Ends with a barrier. */
-template <int D, int N>
-__device__ __forceinline__ void kv_stage(const KvShared (&to)[N], const KvSource (&s)[N], const TieredTables &tables) {
-  constexpr int strips = D / GLYD_KV_CHANNELS_STEP;
-  static_assert(N == 1 || N == 2, "the last one is chosen by a condition, not by an index");
-  const int warp = threadIdx.x / 32, warps = blockDim.x / 32;
-  const bool packed[2] = {kv_is_packed(s[0]), kv_is_packed(s[N - 1])};
-  auto is_mine = [&](int k) { return k < N * strips && (k < strips ? packed[0] : packed[1]); };
-  auto page = [&](int k) { return k < strips ? s[0].page : s[N - 1].page; };
+/* A strip of plain rows [tokens][D] to a tile of tokens; zeros past the last: times a probability of 0, no NaN may stand
+ * there. */
+template <int D>
+__device__ __forceinline__ void kv_copy_strip(uint8_t *tile, const uint16_t *rows, int strip, int n_tokens) {
+  uint4 x[8];
 #pragma unroll
-  for (int i = 0; i < N; i++) kv_fetch<D>(to[i], s[i]);
-  KvStrip w;
-  if (is_mine(warp)) kv_load_strip<D>(w, page(warp), warp % strips); /* on its way while escapes are */
-  cp_async_wait<0>();
-  __syncthreads();
-  if (!packed[0] && !packed[1]) return;
-  for (int k = warp; k < N * strips; k += warps) {
-    if (!is_mine(k)) continue;
-    if (k != warp) kv_load_strip<D>(w, page(k), k % strips);
-    const KvShared at = {k < strips ? to[0].rows : to[N - 1].rows, k < strips ? to[0].escapes : to[N - 1].escapes};
-    kv_decode_strip<D>(at, page(k), k % strips, w, tables);
+  for (int i = 0; i < 8; i++) {
+    const int token = 16 * i + (int)(threadIdx.x % 32) / 2, half = threadIdx.x % 2;
+    x[i] = token < n_tokens ? __ldcs((const uint4 *)(rows + token * D + strip * 16 + half * 8)) : make_uint4(0, 0, 0, 0);
   }
-  __syncthreads();
 #pragma unroll
-  for (int i = 0; i < N; i++)
-    if (packed[i]) kv_patch<D>(to[i], s[i].page);
-  __syncthreads();
+  for (int i = 0; i < 8; i++) {
+    const int token = 16 * i + (int)(threadIdx.x % 32) / 2, half = threadIdx.x % 2;
+    *(uint4 *)(tile + kv_token_at(token, half)) = x[i];
+  }
 }
 
 #endif

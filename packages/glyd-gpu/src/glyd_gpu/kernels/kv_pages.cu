@@ -8,10 +8,10 @@
 #include "kv_pack.cuh"
 
 template <int D> static int launch_pack(const KvPackArgs &p, unsigned n, cudaStream_t stream) {
-  return kv_launch(kv_pack_kernel<D>, dim3(n), kKvPackThreads, kv_pack_shared<D>(), stream, p);
+  return kv_launch(kv_pack_kernel<D>, dim3(n), kv_pack_threads(D), kv_pack_shared<D>(), stream, p);
 }
 template <int D> static int launch_unpack(const KvUnpackArgs &p, unsigned n, cudaStream_t stream) {
-  return kv_launch(kv_unpack_kernel<D>, dim3(n), kKvPackThreads, kv_unpack_shared<D>(), stream, p);
+  return kv_launch(kv_unpack_kernel<D>, dim3(n), kv_pack_threads(D), kv_unpack_shared<D>(), stream, p);
 }
 
 int glyd_gpu_kv_pack(void *out, void *sizes, const void *in, uint64_t n_pages, int channels, void *stream) {
@@ -29,12 +29,12 @@ int glyd_gpu_kv_place(void *out, const void *places, const void *in, uint64_t n_
   const KvPlaceArgs p = {(uint8_t *)out, (const int64_t *)places, (const uint8_t *)in, GLYD_KV_PLAIN_SIZE((uint32_t)channels)};
   if (const int bad = glyd_gpu_check_grid((int64_t)n_pages)) return bad;
   if (n_pages == 0) return 0;
-  return kv_launch(kv_place_kernel, dim3((unsigned)n_pages), kKvPackThreads, 0, (cudaStream_t)stream, p);
+  return kv_launch(kv_place_kernel, dim3((unsigned)n_pages), kKvPlaceThreads, 0, (cudaStream_t)stream, p);
 }
 
 int glyd_gpu_kv_unpack(void *out, const void *pages, uint64_t n_pages, int channels, void *stream) {
   const KvUnpackArgs p = {(uint16_t *)out, (const uint64_t *)pages};
-  if ((uintptr_t)out % 4 != 0) return -GLYD_E_PARAMETER;
+  if ((uintptr_t)out % 16 != 0) return -GLYD_E_PARAMETER;
   if (const int bad = glyd_gpu_check_grid((int64_t)n_pages)) return bad;
   if (n_pages == 0) return 0;
   GLYD_GPU_KV_CHANNELS(channels, launch_unpack, p, (unsigned)n_pages, (cudaStream_t)stream);
