@@ -59,10 +59,11 @@ def pages() -> Iterator[tuple[str, bytes]]:
     for name, at, value in (
         ("magic", 1, 0x58), ("version", 2, 1), ("form", 3, 2), ("channels", 4, 0x51), ("tokens", 6, 64), ("size", 8, 1),
         ("exceptions", 12, 250), ("ends", 17, 0xFF), ("unused-strip", 26, 1), ("base", 32, 9),
-        ("code", codes_at + 1, 0xFF), ("correction", corrections_at + 1, 7), ("place", places_at + 1, 255),
+        ("code", codes_at, 0xFFFF), ("correction", corrections_at + 1, 7), ("place", places_at + 1, 255),
     ):  # fmt: skip
         broken = bytearray(page)
-        broken[at] = value
+        nbytes = 2 if value > 255 else 1
+        broken[at : at + nbytes] = value.to_bytes(nbytes, "little")
         yield f"broken-{name}", bytes(broken)
     for cut in (0, 1, 2, 31, 32, len(page) - 1):
         yield f"cut-{cut}", page[:cut]

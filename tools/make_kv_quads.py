@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-COSTS: Final = (24, 9, 1, 0, 3, 6, 9, 12, 16, 19, 22, 26)
+COSTS: Final = (25, 8, 1, 0, 3, 6, 9, 13, 16, 20, 23)
 LIMIT: Final = 26
 HEADER: Final = Path(__file__).resolve().parent.parent / "native" / "include" / "glyd" / "kv_quads.h"
 TOP: Final = """\

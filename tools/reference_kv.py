@@ -16,7 +16,7 @@ from reference_weights import decode_file, refuse
 MAGIC: Final = bytes.fromhex("9D4B")
 TOKENS: Final = 128
 STRIP: Final = 2752
-COSTS: Final = (24, 9, 1, 0, 3, 6, 9, 12, 16, 19, 22, 26)
+COSTS: Final = (25, 8, 1, 0, 3, 6, 9, 13, 16, 20, 23)
 QUADS: Final = [
     quad for quad in itertools.product(range(len(COSTS)), repeat=4) if sum(COSTS[distance] for distance in quad) <= 26
 ]

@@ -158,9 +158,9 @@ static void test_arguments(void) {
     uint8_t at;
     uint8_t value;
     glyd_status status;
-  } changes[] = {{0, 0, GLYD_E_MAGIC},   {2, 2, GLYD_E_VERSION},  {3, 2, GLYD_E_FEATURE},   {4, 65, GLYD_E_HEADER},
+  } changes[] = {{0, 0, GLYD_E_MAGIC},   {2, 1, GLYD_E_VERSION},  {3, 2, GLYD_E_FEATURE},   {4, 65, GLYD_E_HEADER},
                  {4, 80, GLYD_E_HEADER}, {6, 127, GLYD_E_HEADER}, {8, 1, GLYD_E_HEADER},    {12, 200, GLYD_E_HEADER},
-                 {15, 1, GLYD_E_HEADER}, {16, 0, GLYD_E_HEADER},  {17, 255, GLYD_E_HEADER}, {18, 1, GLYD_E_HEADER}};
+                 {15, 1, GLYD_E_HEADER}, {24, 1, GLYD_E_HEADER},  {17, 255, GLYD_E_HEADER}, {18, 1, GLYD_E_HEADER}};
   for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
     const uint8_t kept = page[changes[i].at];
     TEST_AT("header byte %u", changes[i].at);

@@ -37,12 +37,12 @@
 #define GLYD_KV_CODES_AT 2048
 #define GLYD_KV_CODE_BITS 11
 
-/* an exponent is base + 4 - distance, distances 0 to 11; which four may stand together says glyd/kv_quads.h */
+/* an exponent is base + 4 - distance, distances 0 to 10; which four may stand together says glyd/kv_quads.h */
 #define GLYD_KV_ABOVE 4
-#define GLYD_KV_DISTANCES 12
+#define GLYD_KV_DISTANCES 11
 #define GLYD_KV_COMMONEST 3 /* the distance that costs nothing: what a quad has in place of what no code has */
 /* of choosing a base: by distance, four bits each, 15 past the last */
-#define GLYD_KV_WEIGHTS 0xFFFFDBA86532014Cu
+#define GLYD_KV_WEIGHTS 0xFFFFECCA8632224Fu
 #define GLYD_KV_BASE_MIN 10
 #define GLYD_KV_BASE_MAX 250
 

@@ -25,11 +25,13 @@ _Static_assert(GLYD_KV_STRIP_VALUES == 1 << GLYD_KV_PLACE_BITS, "places in a str
 _Static_assert(GLYD_KV_QUADS <= 1 << GLYD_KV_CODE_BITS, "codes");
 _Static_assert(GLYD_KV_CODES_AT + 32 * GLYD_KV_THREAD_CODES == GLYD_KV_STRIP, "parts of a strip");
 _Static_assert(GLYD_KV_BASE_MIN + GLYD_KV_ABOVE >= GLYD_KV_DISTANCES, "coded exponents are those of normal numbers");
+_Static_assert(GLYD_KV_BASE_MIN + GLYD_KV_ABOVE >= 14, "a base is weighed by 15 distances");
 _Static_assert(GLYD_KV_BASE_MAX + GLYD_KV_ABOVE <= 254, "and finite ones");
 
 typedef struct glyd_kv_scratch {
   uint16_t rows[GLYD_KV_STRIP_VALUES]; /* a strip, channel by channel */
   uint8_t exponents[GLYD_KV_TOKENS];   /* of a channel */
+  uint8_t counts[256];                 /* of a channel's exponents */
   uint16_t ranks[4][GLYD_KV_COST_LIMIT + 1][GLYD_KV_DISTANCES];
   uint16_t corrections[GLYD_KV_CHANNELS_MAX * GLYD_KV_TOKENS];
   uint16_t exceptions[2 * GLYD_KV_CHANNELS_MAX * GLYD_KV_TOKENS]; /* place and value of each */

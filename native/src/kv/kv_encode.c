@@ -38,35 +38,35 @@ static void transpose(uint16_t *rows, const uint8_t *in, size_t stride) {
       rows[c * GLYD_KV_TOKENS + t] = glyd_load16(in + 2 * (t * stride + c));
 }
 
-/* What a base costs, near enough: GLYD_KV_WEIGHTS has half of a distance's cost, four bits each. */
-static unsigned weigh(const uint8_t *exponents, unsigned base) {
-  unsigned sum = 0;
-  for (unsigned t = 0; t < GLYD_KV_TOKENS; t++) {
-    const unsigned d = base + GLYD_KV_ABOVE - exponents[t];
-    sum += (unsigned)(GLYD_KV_WEIGHTS >> 4 * (d < 15 ? d : 15)) & 15;
-  }
+/* What a base costs, near enough, from how many values have each exponent; GLYD_KV_WEIGHTS, by distance. */
+static unsigned weigh(const uint8_t counts[256], unsigned base) {
+  unsigned sum = 15 * GLYD_KV_TOKENS;
+  for (unsigned d = 0; d < 15; d++)
+    sum -= (15 - ((unsigned)(GLYD_KV_WEIGHTS >> 4 * d) & 15)) * counts[base + GLYD_KV_ABOVE - d];
   return sum;
 }
 
 /* Base of a channel: from the mean exponent on, up or else down as long as that costs less; 0 when all of it is zero. */
-static unsigned base_of(const uint16_t *row, uint8_t exponents[GLYD_KV_TOKENS]) {
+static unsigned base_of(const uint16_t *row, uint8_t counts[256]) {
   unsigned sum = 0;
   uint16_t any = 0;
+  memset(counts, 0, 256);
   for (unsigned t = 0; t < GLYD_KV_TOKENS; t++) {
-    exponents[t] = (uint8_t)(row[t] >> 7);
-    sum += exponents[t];
+    const unsigned exponent = row[t] >> 7 & 0xFF;
+    counts[exponent]++;
+    sum += exponent;
     any |= row[t] & 0x7FFF;
   }
   if (any == 0) return 0;
   const unsigned mean = sum / GLYD_KV_TOKENS;
   unsigned base = mean < GLYD_KV_BASE_MIN ? GLYD_KV_BASE_MIN : mean > GLYD_KV_BASE_MAX ? GLYD_KV_BASE_MAX : mean;
-  unsigned least = weigh(exponents, base);
+  unsigned least = weigh(counts, base);
   for (int step = 1; step >= -1; step -= 2) {
     const unsigned from = base;
     for (;;) {
       const unsigned next = base + (unsigned)step;
       if (next < GLYD_KV_BASE_MIN || next > GLYD_KV_BASE_MAX) break;
-      const unsigned cost = weigh(exponents, next);
+      const unsigned cost = weigh(counts, next);
       if (cost >= least) break;
       base = next, least = cost;
     }
@@ -189,7 +189,7 @@ glyd_status glyd_kv_encode(uint8_t *out, size_t cap, const uint8_t *in, uint32_t
   for (uint32_t first = 0; first < channels; first += GLYD_KV_CHANNELS_STEP, strip += GLYD_KV_STRIP) {
     transpose(scratch->rows, in + 2 * first, stride);
     for (uint32_t c = first; c < first + GLYD_KV_CHANNELS_STEP; c++) {
-      const unsigned base = base_of(scratch->rows + (c - first) * GLYD_KV_TOKENS, scratch->exponents);
+      const unsigned base = base_of(scratch->rows + (c - first) * GLYD_KV_TOKENS, scratch->counts);
       bases[c] = (uint8_t)base;
       encode_channel(strip, scratch, c, base, &n);
     }

@@ -164,7 +164,7 @@ class _Lib:
     ) -> int: ...
 
     GLYD_KV_MAGIC: Final[int]
-    GLYD_KV_TIERED: Final[int]
+    GLYD_KV_PACKED: Final[int]
     GLYD_KV_HEADER: Final[int]
     GLYD_KV_TOKENS: Final[int]
     GLYD_KV_CHANNELS_STEP: Final[int]

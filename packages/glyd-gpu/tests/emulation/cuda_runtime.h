@@ -57,7 +57,7 @@ struct Fiber {
   bool done = false;
   const unsigned *gate = nullptr; /* waits until this is no longer … */
   unsigned seen = 0;              /* … that */
-  std::vector<Copy> copies;
+  std::vector<std::vector<Copy>> copies = {{}}; /* by group; the last one is not committed yet */
   std::vector<char> stack;
 };
 
@@ -295,11 +295,16 @@ inline void emulated_copy_async16(void *to, const void *from) {
     fprintf(stderr, "cp.async from %p to %p: not at multiples of 16\n", from, to);
     abort();
   }
-  emulation::block->now->copies.push_back({to, from});
+  emulation::block->now->copies.back().push_back({to, from});
 }
-inline void emulated_copies_wait() {
-  for (const auto &copy : emulation::block->now->copies) memcpy(copy.to, copy.from, 16);
-  emulation::block->now->copies.clear();
+inline void emulated_copies_commit() { emulation::block->now->copies.emplace_back(); }
+/* All groups but the last n. */
+inline void emulated_copies_wait(size_t n) {
+  auto &groups = emulation::block->now->copies;
+  while (groups.size() > n + 1) {
+    for (const auto &copy : groups.front()) memcpy(copy.to, copy.from, 16);
+    groups.erase(groups.begin());
+  }
 }
 
 inline void emulated_ldmatrix(uint32_t (&a)[4], const void *row, bool transposed) {

@@ -66,6 +66,16 @@ __device__ __forceinline__ float kv_exp2(float x) { /* exp2(-inf) is 0 */
 #endif
 }
 
+__device__ __forceinline__ uint32_t kv_bf16x2(float low, float high) {
+#ifdef GLYD_EMULATION
+  return kv_bf16(low) | kv_bf16(high) << 16;
+#else
+  uint32_t r;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+  return r;
+#endif
+}
+
 /* Four 8 x 8 matrices of 16-bit values; a lane has the address of row lane % 8 of matrix lane / 8. */
 template <bool Transposed> __device__ __forceinline__ void kv_ldmatrix(uint32_t (&a)[4], const uint8_t *row) {
 #ifdef GLYD_EMULATION
@@ -91,16 +101,17 @@ template <int Warps, int Ring, int Copies> struct KvForm {
 };
 /* Where a block has 227 KiB of shared memory, and where it has 99. */
 template <int D> struct KvForms {
-  using Roomy = KvForm<8, 4, 4>;
+  using Roomy = KvForm<12, 2, 1>;
   using Tight = KvForm<4, 3, 1>;
 };
 template <> struct KvForms<256> {
   using Roomy = KvForm<8, 3, 2>;
   using Tight = KvForm<4, 2, 1>;
 };
-/* What a slot of the ring has: a strip and the first corrections of it; the others are read where they are. */
-constexpr int kKvSlotCorrections = 256; /* bytes */
-constexpr int kKvSlot = GLYD_KV_STRIP + kKvSlotCorrections;
+/* What a slot of the ring has: a strip, and the first corrections of it, from a multiple of 16 bytes on; the others are
+ * read where they are. */
+constexpr uint32_t kKvHeld = 64; /* corrections: two a lane */
+constexpr int kKvSlot = GLYD_KV_STRIP + kKvHeld * 2 + 16;
 constexpr int kKvHeadersHeld = 3; /* of the page that is at work and of two to come */
 
 /* Shared memory of a block: the table; the query as operands B of all strips; maxima and sums of warps; and of each warp
@@ -125,13 +136,17 @@ __device__ __forceinline__ float kv_merge_weights(const float *parts, int n, int
 
 /* The pages of a warp: keys, then values, of every W-th page from one on; and what is on its way. */
 template <int D, class F> struct KvStream {
+  static_assert(2 * F::kRing < 2 * (D / 16), "a page's header is there when its first strip is asked for");
   const uint64_t *k_pages, *v_pages; /* of the first page */
   int n;                             /* keys and values, each counted */
   uint8_t *ring, *headers;
   const uint8_t *now, *next, *later; /* addresses: at work, and the two after it */
-  int page;                          /* that is at work */
-  int asked_page, asked_strip;       /* what is copied next */
-  int slot, asked_slot;
+  int page, slot;                    /* that is at work */
+  /* what is copied next: a strip of a page, by a lane; corrections before it */
+  const uint8_t *asked, *asked_strip;
+  int asked_page, asked_number, asked_slot;
+  uint32_t asked_end, asked_most;
+  bool asked_packed;
 
   __device__ __forceinline__ const uint8_t *address(int q) const {
     q = q < n ? q : n - 1; /* any page: it is not used */
@@ -143,29 +158,37 @@ template <int D, class F> struct KvStream {
     uint8_t *to = headers + q % kKvHeadersHeld * GLYD_KV_STRIPS_AT(D);
     for (uint32_t i = threadIdx.x % 32 * 16; i < GLYD_KV_STRIPS_AT(D); i += 512) copy_async16(to + i, from + i);
   }
+  /* Turn to a page whose header is there. */
+  __device__ __forceinline__ void turn(int q, const uint8_t *from) {
+    asked_page = q, asked_number = 0;
+    if (q >= n) return;
+    const uint8_t *of = header(q);
+    asked = from;
+    asked_strip = from + GLYD_KV_STRIPS_AT(D) + threadIdx.x % 32 * 16;
+    asked_packed = kv_is_packed(of);
+    asked_most = kv_most_corrections<D>(of);
+    asked_end = 0;
+  }
   __device__ __forceinline__ void ask() {
     if (asked_page < n) {
-      const uint8_t *of = header(asked_page), *from = asked_page == page ? now : next;
-      uint8_t *to = ring + asked_slot * kKvSlot;
-      const uint32_t lane = threadIdx.x % 32;
-      if (kv_is_packed(of)) {
-        const uint8_t *strip = from + GLYD_KV_STRIPS_AT(D) + asked_strip * GLYD_KV_STRIP + lane * 16;
+      if (asked_packed) {
+        const uint32_t lane = threadIdx.x % 32;
+        uint8_t *to = ring + asked_slot * kKvSlot + lane * 16;
 #pragma unroll
         for (uint32_t i = 0; i < GLYD_KV_STRIP; i += 512)
-          if (i + 512 <= GLYD_KV_STRIP || lane * 16 < GLYD_KV_STRIP - i) copy_async16(to + lane * 16 + i, strip + i);
-        const uint32_t most = kv_most_corrections<D>(of);
-        const uint32_t end = kv_corrections_end<D>(of, most, asked_strip);
-        const uint32_t first = (asked_strip ? kv_corrections_end<D>(of, most, asked_strip - 1) : 0) / 8 * 8 + lane * 8;
-        if (lane * 16 < kKvSlotCorrections && first < end)
-          copy_async16(to + GLYD_KV_STRIP + lane * 16, from + GLYD_KV_CORRECTIONS_AT(D) + 2 * first);
+          if (i + 512 <= GLYD_KV_STRIP || lane * 16 < GLYD_KV_STRIP - i) copy_async16(to + i, asked_strip + i);
+        const uint32_t first = asked_end / 8 * 8 + lane * 8;
+        asked_end = kv_corrections_end<D>(header(asked_page), asked_most, asked_number);
+        if (lane <= kKvHeld / 8 && first < asked_end) copy_async16(to + GLYD_KV_STRIP, asked + GLYD_KV_CORRECTIONS_AT(D) + 2 * first);
       }
-      asked_slot = asked_slot + 1 == F::kRing ? 0 : asked_slot + 1;
-      if (++asked_strip == D / 16) asked_strip = 0, asked_page++;
+      if constexpr (F::kRing > 1) asked_slot = asked_slot + 1 == F::kRing ? 0 : asked_slot + 1;
+      asked_strip += GLYD_KV_STRIP;
+      if (++asked_number == D / 16) turn(asked_page + 1, asked_page == page ? next : later);
     }
     cp_async_commit(); /* an empty one counts as well */
   }
   __device__ __forceinline__ void begin() {
-    page = asked_page = asked_strip = slot = asked_slot = 0;
+    page = slot = asked_slot = 0;
     if (n == 0) return;
     now = address(0), next = address(1), later = address(2);
     ask_header(0, now);
@@ -173,13 +196,13 @@ template <int D, class F> struct KvStream {
     cp_async_commit();
     cp_async_wait<0>();
     __syncwarp();
+    turn(0, now);
 #pragma unroll
-    for (int i = 0; i < F::kRing - 1; i++) ask();
+    for (int i = 0; i < F::kRing; i++) ask();
   }
 };
 
-/* What is done with operands of keys, scores of 16 tokens each, and of values, output of 16 channels: in one, so that
- * warps at either share instructions in the caches. */
+/* What is done with operands of keys, scores of 16 tokens each, and of values, output of 16 channels. */
 struct KvUse {
   float s[kKvSteps][4];  /* scores; then two words each of the probabilities as operand B */
   const uint32_t *query; /* of the lane */
@@ -187,78 +210,97 @@ struct KvUse {
   float factor[2];       /* of the output that there is */
   bool is_values;
   /* A tile of 16 channels and 128 tokens; rows of tokens, or of channels. */
-  __device__ __forceinline__ void strip(int strip, const uint8_t *tile, bool rows_of_tokens) {
+  template <bool Tokens> __device__ __forceinline__ void strip(int strip, const uint8_t *tile) {
     const uint32_t lane = threadIdx.x % 32;
-    /* where a lane's row of matrices is, and how far it is from 16 tokens to the next; by which of two orders matrices
-     * stand: (8 rows further, 8 columns further) or the other way around */
-    const uint32_t one = lane % 16, two = lane % 8 + lane / 16 * 8;
-    const uint32_t row = is_values != rows_of_tokens ? one : two;
-    const uint32_t half = is_values != rows_of_tokens ? lane / 16 : lane / 8 % 2;
-    const uint8_t *at = tile + (rows_of_tokens ? (uint32_t)kv_token_at((int)row, (int)half) : row * kKvRow + half * 16);
-    const uint32_t step = rows_of_tokens ? 512 : 32;
+    /* by which of two orders matrices stand: (8 rows further, 8 columns further) or the other way around */
+    const uint32_t one = lane % 16, one_half = lane / 16, two = lane % 8 + lane / 16 * 8, two_half = lane / 8 % 2;
+    constexpr int kStep = Tokens ? 512 : 32; /* to the next 16 tokens */
     if (is_values) {
+      const uint8_t *at = tile + (Tokens ? kv_token_at((int)two, (int)two_half) : (int)(one * kKvRow + one_half * 16));
       float *to = out + strip * 128;
       const float4 old = *(const float4 *)to;
       float o[2][4] = {{old.x * factor[0], old.y * factor[1], old.z * factor[0], old.w * factor[1]}, {0, 0, 0, 0}};
 #pragma unroll
       for (int i = 0; i < kKvSteps; i++) {
         uint32_t a[4];
-        if (rows_of_tokens)
-          kv_ldmatrix<true>(a, at + i * step);
-        else
-          kv_ldmatrix<false>(a, at + i * step);
+        kv_ldmatrix<Tokens>(a, at + i * kStep);
         mma_16x8x16(o[i & 1], a, __float_as_uint(s[i][0]), __float_as_uint(s[i][1]));
       }
       *(float4 *)to = make_float4(o[0][0] + o[1][0], o[0][1] + o[1][1], o[0][2] + o[1][2], o[0][3] + o[1][3]);
     } else {
+      const uint8_t *at = tile + (Tokens ? kv_token_at((int)one, (int)one_half) : (int)(two * kKvRow + two_half * 16));
       const uint32_t b0 = query[strip * 64], b1 = query[strip * 64 + 1];
 #pragma unroll
       for (int i = 0; i < kKvSteps; i++) {
         uint32_t a[4];
-        if (rows_of_tokens)
-          kv_ldmatrix<false>(a, at + i * step);
-        else
-          kv_ldmatrix<true>(a, at + i * step);
+        kv_ldmatrix<!Tokens>(a, at + i * kStep);
         mma_16x8x16(s[i], a, b0, b1);
       }
     }
   }
 };
 
-/* The page at work, strip by strip. */
+/* A packed page at work, strip by strip. */
 template <int D, class F>
-__device__ __forceinline__ void kv_each_strip(KvStream<D, F> &of, uint8_t *tile, const uint32_t *table, KvUse &use) {
-  const uint8_t *header = of.header(of.page);
-  const bool packed = kv_is_packed(header);
-  KvExtras extras = {0, 0, 0};
-  if (packed) extras = kv_extras<D>(header);
-  of.ask_header(of.page + 2, of.later); /* goes with the next strip */
-  const uint8_t *after = of.address(of.page + 3);
+__device__ __forceinline__ void kv_each_packed(KvStream<D, F> &of, uint8_t *tile, const uint32_t *table, KvUse &use) {
+  const uint8_t *header = of.header(of.page), *bases = header + GLYD_KV_BASES_AT(D) + threadIdx.x % 16;
+  const KvExtras extras = kv_extras<D>(header);
+  const uint16_t *corrections = (const uint16_t *)(of.now + GLYD_KV_CORRECTIONS_AT(D));
   uint32_t first = 0;
 #pragma unroll 1
   for (int strip = 0; strip < D / 16; strip++) {
-    cp_async_wait<F::kRing - 2>();
-    __syncwarp(); /* all copies are there, and nobody reads the tile or the slot before */
+    cp_async_wait<F::kRing - 1>();
+    __syncwarp(); /* all copies are there, and nobody reads the tile any more */
+    const uint8_t *slot = of.ring + of.slot * kKvSlot;
+    const KvStrip w = kv_load_strip(slot);
+    const uint16_t *held = (const uint16_t *)(slot + GLYD_KV_STRIP) + first % 8 + threadIdx.x % 32;
+    const uint32_t one = held[0], two = held[32];
+    const uint32_t base = bases[strip * 16];
+    const uint32_t end = kv_corrections_end<D>(header, extras.most, strip), n = end > first ? end - first : 0;
+    __syncwarp(); /* nobody reads the slot any more */
     of.ask();
-    if (packed) {
-      const uint8_t *slot = of.ring + of.slot * kKvSlot;
-      const uint32_t base = header[GLYD_KV_BASES_AT(D) + strip * 16 + threadIdx.x % 16];
-      kv_decode_strip<F::kCopies>(tile, slot, table, base);
-      const uint32_t end = kv_corrections_end<D>(header, extras.most, strip), n = end > first ? end - first : 0;
-      __syncwarp();
-      if (first % 8 + n <= kKvSlotCorrections / 2)
-        kv_correct(tile, (const uint16_t *)(slot + GLYD_KV_STRIP) + first % 8, n, base);
-      else
-        kv_correct(tile, (const uint16_t *)(of.now + GLYD_KV_CORRECTIONS_AT(D)) + first, n, base);
-      if (extras.n_exceptions != 0) kv_put_exceptions(tile, of.now, extras, (uint32_t)strip);
-      first = end;
-    } else {
-      kv_copy_strip<D>(tile, (const uint16_t *)(of.now + GLYD_KV_HEADER), strip, kKvTokens);
-    }
-    of.slot = of.slot + 1 == F::kRing ? 0 : of.slot + 1;
+    kv_decode_strip<F::kCopies>(tile, w, table, base);
     __syncwarp();
-    use.strip(strip, tile, !packed);
+    if (n > 0) {
+      kv_correct_one(tile, one, threadIdx.x % 32 < n, base);
+      if (n > 32) kv_correct_one(tile, two, threadIdx.x % 32 + 32 < n, base);
+      if (n > kKvHeld) kv_correct(tile, corrections + first, kKvHeld, n, base);
+    }
+    if (extras.n_exceptions != 0) kv_put_exceptions(tile, of.now, extras, (uint32_t)strip);
+    first = end;
+    if constexpr (F::kRing > 1) of.slot = of.slot + 1 == F::kRing ? 0 : of.slot + 1;
+    __syncwarp();
+    use.strip<false>(strip, tile);
   }
+}
+
+/* The same of plain rows; of a page, what comes after it goes on being asked for. */
+template <int D, class F>
+__device__ __forceinline__ void kv_each_plain(KvStream<D, F> *of, uint8_t *tile, const uint16_t *rows, int n, KvUse &use) {
+#pragma unroll 1
+  for (int strip = 0; strip < D / 16; strip++) {
+    if (of) {
+      cp_async_wait<F::kRing - 1>();
+      __syncwarp();
+      of->ask();
+      if constexpr (F::kRing > 1) of->slot = of->slot + 1 == F::kRing ? 0 : of->slot + 1;
+    }
+    __syncwarp();
+    kv_copy_strip<D>(tile, rows, strip, n);
+    __syncwarp();
+    use.strip<true>(strip, tile);
+  }
+}
+
+/* The page at work, whatever it is. */
+template <int D, class F>
+__device__ __forceinline__ void kv_each_strip(KvStream<D, F> &of, uint8_t *tile, const uint32_t *table, KvUse &use) {
+  of.ask_header(of.page + 2, of.later); /* goes with the next strip */
+  const uint8_t *after = of.address(of.page + 3);
+  if (kv_is_packed(of.header(of.page)))
+    kv_each_packed<D, F>(of, tile, table, use);
+  else
+    kv_each_plain<D, F>(&of, tile, (const uint16_t *)(of.now + GLYD_KV_HEADER), kKvTokens, use);
   of.now = of.next, of.next = of.later, of.later = after;
   of.page++;
 }
@@ -321,6 +363,7 @@ __global__ void __launch_bounds__(F::kWarps * 32, 1) kv_attention_kernel(const K
       const int seen = start - unit * kKvTokens; /* first token of the page that is seen */
       const bool is_page = unit < p.pages;       /* else the newest tokens */
       const int n = is_page ? kKvTokens : p.tail;
+      const bool whole = is_page && seen <= 0; /* all of its tokens are seen */
 #pragma unroll
       for (int i = 0; i < kKvSteps; i++)
 #pragma unroll
@@ -332,13 +375,7 @@ __global__ void __launch_bounds__(F::kWarps * 32, 1) kv_attention_kernel(const K
           kv_each_strip<D, F>(of, tile, table, use);
         } else {
           const uint16_t *rows = (which ? p.v_tail : p.k_tail) + head * p.tail * D;
-#pragma unroll 1
-          for (int strip = 0; strip < D / 16; strip++) {
-            __syncwarp();
-            kv_copy_strip<D>(tile, rows, strip, n);
-            __syncwarp();
-            use.strip(strip, tile, true);
-          }
+          kv_each_plain<D, F>(nullptr, tile, rows, n, use);
         }
         if (which) break;
         /* tokens g and g + 8 of heads 2 q, 2 q + 1 of every 16 tokens */
@@ -351,7 +388,7 @@ __global__ void __launch_bounds__(F::kWarps * 32, 1) kv_attention_kernel(const K
             for (int half = 0; half < 2; half++) {
               const int t = 16 * i + lane / 4 + 8 * half;
               float &score = use.s[i][2 * half + h];
-              score = t >= seen && t < n ? score * p.scale : -INFINITY;
+              score = whole || (t >= seen && t < n) ? score * p.scale : -INFINITY;
               now = fmaxf(now, score);
             }
 #pragma unroll
@@ -373,8 +410,8 @@ __global__ void __launch_bounds__(F::kWarps * 32, 1) kv_attention_kernel(const K
         }
 #pragma unroll
         for (int i = 0; i < kKvSteps; i++) { /* heads g of tokens 2 q, 2 q + 1 and 8 more: operand B */
-          const uint32_t first = movmatrix(kv_bf16(use.s[i][0]) | kv_bf16(use.s[i][1]) << 16);
-          const uint32_t second = movmatrix(kv_bf16(use.s[i][2]) | kv_bf16(use.s[i][3]) << 16);
+          const uint32_t first = movmatrix(kv_bf16x2(use.s[i][0], use.s[i][1]));
+          const uint32_t second = movmatrix(kv_bf16x2(use.s[i][2], use.s[i][3]));
           use.s[i][0] = __uint_as_float(first), use.s[i][1] = __uint_as_float(second);
         }
       }

@@ -319,11 +319,11 @@ template <int D> __global__ void __launch_bounds__(kv_pack_threads(D)) kv_unpack
   __syncthreads();
   const KvExtras extras = kv_extras<D>(page);
   const uint32_t base = page[GLYD_KV_BASES_AT(D) + warp * 16 + lane % 16];
-  kv_decode_strip<1>(tile, page + GLYD_KV_STRIPS_AT(D) + warp * GLYD_KV_STRIP, table, base);
+  kv_decode_strip<1>(tile, kv_load_strip(page + GLYD_KV_STRIPS_AT(D) + warp * GLYD_KV_STRIP), table, base);
   const uint32_t end = kv_corrections_end<D>(page, extras.most, (int)warp);
   const uint32_t first = warp ? kv_corrections_end<D>(page, extras.most, (int)warp - 1) : 0;
   __syncwarp();
-  kv_correct(tile, (const uint16_t *)(page + GLYD_KV_CORRECTIONS_AT(D)) + first, end > first ? end - first : 0, base);
+  kv_correct(tile, (const uint16_t *)(page + GLYD_KV_CORRECTIONS_AT(D)) + first, 0, end > first ? end - first : 0, base);
   if (extras.n_exceptions != 0) kv_put_exceptions(tile, page, extras, warp);
   __syncthreads();
   for (uint32_t i = threadIdx.x; i < kKvTokens * D / 2; i += threads) {

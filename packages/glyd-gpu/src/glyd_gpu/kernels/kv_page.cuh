@@ -49,31 +49,53 @@ template <int R> __device__ __forceinline__ void kv_fill_quads(uint32_t *table) 
   }
 }
 
-/* Decode a strip to a tile of channels. A lane has channel lane % 16, and of it 64 tokens. */
+/* A lane's part of a strip: it has channel lane % 16, and of it 64 tokens. */
+struct KvStrip {
+  uint4 kept[4];     /* sign and mantissa */
+  uint32_t codes[6]; /* of 16 quads */
+};
+__device__ __forceinline__ KvStrip kv_load_strip(const uint8_t *strip) {
+  const uint32_t lane = threadIdx.x % 32;
+  KvStrip w;
+#pragma unroll
+  for (int i = 0; i < 4; i++) w.kept[i] = *(const uint4 *)(strip + 512 * i + lane * 16);
+  const uint4 first = *(const uint4 *)(strip + GLYD_KV_CODES_AT + lane * 16);
+  w.codes[0] = first.x, w.codes[1] = first.y, w.codes[2] = first.z, w.codes[3] = first.w;
+  w.codes[4] = *(const uint32_t *)(strip + GLYD_KV_CODES_AT + 512 + lane * 4);
+  w.codes[5] = *(const uint16_t *)(strip + GLYD_KV_CODES_AT + 640 + lane * 2);
+  return w;
+}
+
+__device__ __forceinline__ uint32_t kv_pick(uint32_t a, uint32_t b, uint32_t mask) { /* (a & mask) | (b & ~mask) */
+#ifdef GLYD_EMULATION
+  return pick(a, b, mask);
+#else
+  uint32_t r;
+  asm("lop3.b32 %0, %1, %2, %3, 0xE4;" : "=r"(r) : "r"(a), "r"(b), "r"(mask));
+  return r;
+#endif
+}
+
+/* Decode a strip to a tile of channels. */
 template <int R>
-__device__ __forceinline__ void kv_decode_strip(uint8_t *tile, const uint8_t *strip, const uint32_t *table, uint32_t base) {
+__device__ __forceinline__ void kv_decode_strip(uint8_t *tile, const KvStrip &w, const uint32_t *table, uint32_t base) {
   constexpr uint32_t kShift = R == 1 ? 2 : R == 2 ? 3 : R == 4 ? 4 : 5; /* a row's bytes */
   constexpr uint32_t kMask = (uint32_t)(kKvQuadRows - 1) << kShift;
   static_assert(4 * R == 1 << kShift, "1, 2, 4 or 8 copies");
-  const uint32_t lane = threadIdx.x % 32, factor = kv_factor(base);
-  const uint8_t *mine = (const uint8_t *)(table + lane % R);
-  const uint4 first = *(const uint4 *)(strip + GLYD_KV_CODES_AT + lane * 16);
-  const uint32_t words[6] = {first.x, first.y, first.z, first.w, *(const uint32_t *)(strip + GLYD_KV_CODES_AT + 512 + lane * 4),
-                             *(const uint16_t *)(strip + GLYD_KV_CODES_AT + 640 + lane * 2)};
+  const uint32_t lane = threadIdx.x % 32, factor = kv_factor(base), copy = lane % R * 4;
   uint8_t *row = tile + lane % 16 * kKvRow + lane / 16 * kKvTokens;
 #pragma unroll
   for (int part = 0; part < 4; part++) {
-    const uint4 kept = *(const uint4 *)(strip + part * 512 + lane * 16);
-    const uint32_t s[4] = {kept.x, kept.y, kept.z, kept.w};
+    const uint32_t s[4] = {w.kept[part].x, w.kept[part].y, w.kept[part].z, w.kept[part].w};
     uint32_t a[8];
 #pragma unroll
     for (int j = 0; j < 4; j++) {
       const uint32_t bit = GLYD_KV_CODE_BITS * (4 * part + j), shift = bit % 32;
-      const uint32_t x = words[bit / 32], y = words[bit / 32 + (bit / 32 < 5)];
+      const uint32_t x = w.codes[bit / 32], y = w.codes[bit / 32 + (bit / 32 < 5)];
       uint32_t at = shift < kShift ? x << ((kShift - shift) & 31) : x >> ((shift - kShift) & 31);
       if (shift + GLYD_KV_CODE_BITS > 32) at = __funnelshift_r(x, y, shift - kShift);
-      const uint32_t e = *(const uint32_t *)(mine + (at & kMask));
-      const uint32_t low = pick(s[j], e, 0x7F7F7F7Fu), high = pick(e, s[j], 0x7F7F7F7Fu);
+      const uint32_t e = *(const uint32_t *)((const uint8_t *)table + and_or(at, kMask, copy));
+      const uint32_t low = kv_pick(s[j], e, 0x7F7F7F7Fu), high = kv_pick(e, s[j], 0x7F7F7F7Fu);
       a[2 * j] = kv_times(prmt(low, high, 0x5140), factor);
       a[2 * j + 1] = kv_times(prmt(low, high, 0x7362), factor);
     }
@@ -82,15 +104,19 @@ __device__ __forceinline__ void kv_decode_strip(uint8_t *tile, const uint8_t *st
   }
 }
 
-/* Give corrected places of a tile their exponents; a lane has the base of channel lane % 16. */
-__device__ __forceinline__ void kv_correct(uint8_t *tile, const uint16_t *corrections, uint32_t n, uint32_t base) {
-  for (uint32_t first = 0; first < n; first += 32) {
-    const uint32_t i = first + threadIdx.x % 32, x = i < n ? corrections[i] : 0;
-    const uint32_t channel = x / kKvTokens % 16, its = __shfl_sync(~0u, base, (int)channel);
-    const uint32_t below = x >> GLYD_KV_PLACE_BITS;
-    const uint32_t e = below == GLYD_KV_CORRECTED_ZERO ? 0 : (its + GLYD_KV_CORRECTED_ABOVE - below) & 0xFF;
-    uint16_t *at = (uint16_t *)(tile + channel * kKvRow + x % kKvTokens * 2);
-    if (i < n) *at = (uint16_t)((*at & 0x807F) | e << 7);
+/* Give a corrected place of a tile its exponent, in lanes where `is`; a lane has the base of channel lane % 16. */
+__device__ __forceinline__ void kv_correct_one(uint8_t *tile, uint32_t correction, bool is, uint32_t base) {
+  const uint32_t channel = correction / kKvTokens % 16, its = __shfl_sync(~0u, base, (int)channel);
+  const uint32_t below = correction >> GLYD_KV_PLACE_BITS;
+  const uint32_t e = below == GLYD_KV_CORRECTED_ZERO ? 0 : (its + GLYD_KV_CORRECTED_ABOVE - below) & 0xFF;
+  uint16_t *at = (uint16_t *)(tile + channel * kKvRow + correction % kKvTokens * 2);
+  if (is) *at = (uint16_t)((*at & 0x807F) | e << 7);
+}
+/* The same of a list, from a number on. */
+__device__ __forceinline__ void kv_correct(uint8_t *tile, const uint16_t *corrections, uint32_t first, uint32_t n, uint32_t base) {
+  for (; first < n; first += 32) {
+    const uint32_t i = first + threadIdx.x % 32;
+    kv_correct_one(tile, i < n ? corrections[i] : 0, i < n, base);
   }
 }
 

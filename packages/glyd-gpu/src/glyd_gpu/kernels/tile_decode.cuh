@@ -188,8 +188,8 @@ __device__ __forceinline__ void decode_tiered(const Escapes &e, const TieredTabl
 /* Copy a tile's escapes to shared memory by all threads of the block, asynchronously: cp_async_wait, then a barrier. */
 #ifdef GLYD_EMULATION
 inline void copy_async16(void *to, const void *from) { emulated_copy_async16(to, from); }
-inline void cp_async_commit() {}
-template <int N> inline void cp_async_wait() { emulated_copies_wait(); }
+inline void cp_async_commit() { emulated_copies_commit(); }
+template <int N> inline void cp_async_wait() { emulated_copies_wait(N); }
 #else
 __device__ __forceinline__ void copy_async16(void *to, const void *from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from) : "memory");
