@@ -18,7 +18,7 @@ from glyd_gpu._ops import library
 
 CHANNELS = (64, 96, 128, 256)  # that kernels are compiled for
 ROOMY = 227 << 10  # bytes of shared memory a block with which more warps run
-WARPS = {True: 8, False: 4}  # of a block, by whether it has as much
+WARPS = {True: {True: 12, False: 8}, False: {True: 4, False: 4}}  # of a block: roomy, up to 128 channels
 MOST_SPLITS = 256
 
 
@@ -92,7 +92,7 @@ def kv_unpack_to(pages: torch.Tensor, places: torch.Tensor, out: torch.Tensor, r
     out.index_copy_(0, each.view(-1), decoded.view(-1, out.shape[1]))
 
 
-def division(device: torch.device, pairs: int, pages: int) -> int:
+def division(device: torch.device, pairs: int, pages: int, channels: int) -> int:
     """Return into how many ranges pages are divided.
 
     Parameters
@@ -103,10 +103,12 @@ def division(device: torch.device, pairs: int, pages: int) -> int:
         Sequences times key heads, times groups of eight query heads.
     pages
         Of a sequence, the newest tokens included.
+    channels
+        Of a head.
     """
     properties = torch.cuda.get_device_properties(device)
     roomy = properties.shared_memory_per_block_optin >= ROOMY
-    return _division(int(properties.multi_processor_count), WARPS[roomy], pairs, pages)
+    return _division(int(properties.multi_processor_count), WARPS[roomy][channels <= 128], pairs, pages)
 
 
 @functools.lru_cache(4096)
@@ -156,7 +158,7 @@ def attention(
     tail = [t.contiguous() for t in tails]
     tail = [t.clone() if t.data_ptr() % 16 else t for t in tail]
     groups = -(-(heads // key_heads) // 8)
-    splits = splits or division(q.device, sequences * key_heads * groups, n_pages + bool(tail[0].shape[2]))
+    splits = splits or division(q.device, sequences * key_heads * groups, n_pages + bool(tail[0].shape[2]), channels)
     shape = (ctypes.c_int32 * 7)(sequences, heads, key_heads, n_pages, tail[0].shape[2], splits, channels)
     nbytes = load().glyd_gpu_kv_attention_workspace(shape)
     if nbytes < 0:
