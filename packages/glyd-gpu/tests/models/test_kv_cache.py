@@ -118,7 +118,7 @@ def test_bytes(channels):
     x = states(2, 3, 1024, channels, torch.Generator().manual_seed(1))
     layer.update(x, x.flip(2))
     assert torch.equal(layer.keys, x)
-    assert layer.nbytes < 0.69 * 2 * 2 * x.numel()
+    assert layer.nbytes < 0.70 * 2 * 2 * x.numel()
     cache = GlydKVCache()
     cache.update(x, x, 0)
     report = cache.report()
