@@ -20,6 +20,10 @@ CHANNELS = (64, 96, 128, 256)  # that kernels are compiled for
 ROOMY = 227 << 10  # bytes of shared memory a block with which more warps run
 WARPS = {True: {True: 12, False: 8}, False: {True: 4, False: 4}}  # of a block: roomy, up to 128 channels
 MOST_SPLITS = 256
+# microseconds of an H200: what a block takes to start, its warps a page each, a warp alone, a page that all warps share
+# (by blocks of a multiprocessor), and putting ranges together
+START_US, PASS_US, ALONE_US, MERGE_US = 6.0, 19.0, 16.0, 3.0
+SHARED_US = {1: 2.5, 2: 3.0}
 
 
 class _on:  # noqa: N801  used like a function
@@ -92,8 +96,8 @@ def kv_unpack_to(pages: torch.Tensor, places: torch.Tensor, out: torch.Tensor, r
     out.index_copy_(0, each.view(-1), decoded.view(-1, out.shape[1]))
 
 
-def division(device: torch.device, pairs: int, pages: int, channels: int) -> int:
-    """Return into how many ranges pages are divided.
+def division(device: torch.device, pairs: int, pages: int, channels: int) -> tuple[int, bool]:
+    """Return into how many ranges pages are divided, and whether all warps of a block share a page.
 
     Parameters
     ----------
@@ -108,20 +112,27 @@ def division(device: torch.device, pairs: int, pages: int, channels: int) -> int
     """
     properties = torch.cuda.get_device_properties(device)
     roomy = properties.shared_memory_per_block_optin >= ROOMY
-    return _division(int(properties.multi_processor_count), WARPS[roomy][channels <= 128], pairs, pages)
+    sharing = 0 if channels > 128 and not roomy else 2 if channels <= 128 and roomy else 1
+    return _division(int(properties.multi_processor_count), WARPS[roomy][channels <= 128], sharing, pairs, pages)
 
 
 @functools.lru_cache(4096)
-def _division(blocks: int, warps: int, pairs: int, pages: int) -> int:
-    """Return the cheapest division; costs are those of an H200, in the time that a block's warps take for a page each."""
-    best = (float("inf"), 1)
+def _division(blocks: int, warps: int, sharing: int, pairs: int, pages: int) -> tuple[int, bool]:
+    """Return the cheapest division; costs are microseconds of an H200.
+
+    ``sharing``: blocks of a multiprocessor in which all warps share a page, 0 if there is no room for one.
+    """
+    best = (float("inf"), 1, False)
     for splits in range(1, min(pages, MOST_SPLITS) + 1):
+        each, merge = -(-pages // splits), MERGE_US + 0.03 * splits if splits > 1 else 0
         rounds = -(-pairs * splits // blocks)
-        passes, rest = divmod(-(-pages // splits), warps)
-        cost = passes + (max(0.6, rest / warps) if rest else 0)
-        cost = rounds * (cost + 0.3) + (0.3 + 0.005 * splits if splits > 1 else 0)
-        best = min(best, (cost, splits))
-    return best[1]
+        passes, rest = divmod(each, warps)
+        cost = rounds * (START_US + passes * PASS_US + (max(ALONE_US, PASS_US * rest / warps) if rest else 0)) + merge
+        best = min(best, (cost, splits, False))
+        if sharing:
+            rounds = -(-pairs * splits // (blocks * sharing))
+            best = min(best, (rounds * (START_US + each * SHARED_US[sharing]) + merge, splits, True))
+    return best[1], best[2]
 
 
 def attention(
@@ -131,6 +142,7 @@ def attention(
     starts: torch.Tensor | None,
     scale: float,
     splits: int | None = None,
+    shared: bool | None = None,
 ) -> torch.Tensor:
     """Attend with one token a sequence, straight on pages.
 
@@ -148,6 +160,8 @@ def attention(
         Of scores.
     splits
         Ranges that pages are divided into; None: what suits the device.
+    shared
+        Whether all warps of a block share a page; None: what suits the device.
     """
     sequences, heads, channels = q.shape
     check_channels(channels)
@@ -158,8 +172,9 @@ def attention(
     tail = [t.contiguous() for t in tails]
     tail = [t.clone() if t.data_ptr() % 16 else t for t in tail]
     groups = -(-(heads // key_heads) // 8)
-    splits = splits or division(q.device, sequences * key_heads * groups, n_pages + bool(tail[0].shape[2]), channels)
-    shape = (ctypes.c_int32 * 7)(sequences, heads, key_heads, n_pages, tail[0].shape[2], splits, channels)
+    suited = division(q.device, sequences * key_heads * groups, n_pages + bool(tail[0].shape[2]), channels)
+    splits, shared = splits or suited[0], suited[1] if shared is None else shared
+    shape = (ctypes.c_int32 * 8)(sequences, heads, key_heads, n_pages, tail[0].shape[2], splits, channels, shared)
     nbytes = load().glyd_gpu_kv_attention_workspace(shape)
     if nbytes < 0:
         raise CudaError(f"glyd_gpu_kv_attention_workspace: status {-nbytes}", found=nbytes)

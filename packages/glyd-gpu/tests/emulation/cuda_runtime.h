@@ -252,6 +252,7 @@ inline uint32_t atomicOr(uint32_t *p, uint32_t v) {
   *p |= v;
   return old;
 }
+inline int max(int a, int b) { return a > b ? a : b; }
 inline int min(int a, int b) { return a < b ? a : b; }
 inline uint32_t max(uint32_t a, uint32_t b) { return a > b ? a : b; }
 inline uint32_t min(uint32_t a, uint32_t b) { return a < b ? a : b; }

@@ -149,8 +149,8 @@ template <int D, class F> struct KvStream {
   bool asked_packed;
 
   __device__ __forceinline__ const uint8_t *address(int q) const {
-    q = q < n ? q : n - 1; /* any page: it is not used */
-    return (const uint8_t *)(q & 1 ? v_pages : k_pages)[(int64_t)(q >> 1) * F::kWarps];
+    const int of = min(q, n - 1); /* any page where there is none: it is not used */
+    return (const uint8_t *)(of % 2 ? v_pages : k_pages)[(int64_t)(of / 2) * F::kWarps];
   }
   __device__ __forceinline__ const uint8_t *header(int q) const { return headers + q % kKvHeadersHeld * GLYD_KV_STRIPS_AT(D); }
   __device__ __forceinline__ void ask_header(int q, const uint8_t *from) {
@@ -208,7 +208,66 @@ struct KvUse {
   const uint32_t *query; /* of the lane */
   float *out;            /* of the lane */
   float factor[2];       /* of the output that there is */
+  float most[2], sum[2]; /* of heads 2 q and 2 q + 1 */
   bool is_values;
+  __device__ __forceinline__ void begin() { most[0] = most[1] = -INFINITY, sum[0] = sum[1] = 0; }
+  __device__ __forceinline__ void clear() {
+#pragma unroll
+    for (int i = 0; i < kKvSteps; i++)
+#pragma unroll
+      for (int j = 0; j < 4; j++) s[i][j] = 0;
+  }
+  /* Scores to probabilities. Tokens g and g + 8 of heads 2 q, 2 q + 1 of every 16 tokens; those from `seen` up to n are
+   * seen, or all. */
+  __device__ __forceinline__ void weigh(int seen, int n, bool whole, float scale) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      float now = -INFINITY;
+#pragma unroll
+      for (int i = 0; i < kKvSteps; i++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+          const int t = 16 * i + lane / 4 + 8 * half;
+          float &score = s[i][2 * half + h];
+          score = whole || (t >= seen && t < n) ? score * scale : -INFINITY;
+          now = fmaxf(now, score);
+        }
+#pragma unroll
+      for (int d = 4; d < 32; d <<= 1) now = fmaxf(now, __shfl_xor_sync(~0u, now, d));
+      now = fmaxf(now, most[h]);
+      /* scores of -inf alone: nothing is added, and nothing there is changed */
+      const float base = now == -INFINITY ? 0.0f : now;
+      factor[h] = kv_exp2(most[h] - base);
+      most[h] = now;
+      sum[h] *= factor[h];
+#pragma unroll
+      for (int i = 0; i < kKvSteps; i++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+          float &score = s[i][2 * half + h];
+          score = kv_exp2(score - base);
+          sum[h] += score;
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < kKvSteps; i++) { /* heads g of tokens 2 q, 2 q + 1 and 8 more: operand B */
+      const uint32_t first = movmatrix(kv_bf16x2(s[i][0], s[i][1]));
+      const uint32_t second = movmatrix(kv_bf16x2(s[i][2], s[i][3]));
+      s[i][0] = __uint_as_float(first), s[i][1] = __uint_as_float(second);
+    }
+  }
+  /* Maxima and sums [heads][2] of the warp's tokens. */
+  __device__ __forceinline__ void end(float *merge) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+#pragma unroll
+      for (int d = 4; d < 32; d <<= 1) sum[h] += __shfl_xor_sync(~0u, sum[h], d);
+      float *to = merge + (lane % 4 * 2 + h) * 2;
+      if (lane < 4) to[0] = most[h], to[1] = sum[h];
+    }
+  }
   /* A tile of 16 channels and 128 tokens; rows of tokens, or of channels. */
   template <bool Tokens> __device__ __forceinline__ void strip(int strip, const uint8_t *tile) {
     const uint32_t lane = threadIdx.x % 32;
@@ -239,6 +298,14 @@ struct KvUse {
     }
   }
 };
+
+/* The query as operands B of all strips, [strips][32][2], by all threads of the block. */
+template <int D> __device__ __forceinline__ void kv_fill_query(uint32_t *query, const uint16_t *q, int n_heads) {
+  for (int i = threadIdx.x; i < D / 16 * 64; i += blockDim.x) {
+    const int k = i / 64, l = i % 64 / 2, second = i % 2;
+    query[i] = l / 4 < n_heads ? *(const uint32_t *)(q + l / 4 * D + l % 4 * 2 + 16 * k + 8 * second) : 0;
+  }
+}
 
 /* A packed page at work, strip by strip. */
 template <int D, class F>
@@ -346,28 +413,21 @@ __global__ void __launch_bounds__(F::kWarps * 32, 1) kv_attention_kernel(const K
     of.k_pages = p.k_pages + head * p.pages + unit, of.v_pages = p.v_pages + head * p.pages + unit;
     of.begin();
     __syncthreads(); /* nobody reads what the task before left */
-    for (int i = threadIdx.x; i < D / 16 * 64; i += W * 32) {
-      const int k = i / 64, l = i % 64 / 2, second = i % 2;
-      const uint16_t *from = p.q + ((int64_t)sequence * p.heads + first_head + l / 4) * D + l % 4 * 2 + 16 * k + 8 * second;
-      query[i] = l / 4 < n_heads ? *(const uint32_t *)from : 0;
-    }
+    kv_fill_query<D>(query, p.q + ((int64_t)sequence * p.heads + first_head) * D, n_heads);
 #pragma unroll
     for (int c = 0; c < D / 16; c++) *(uint4 *)(out + c * 128) = make_uint4(0, 0, 0, 0);
     __syncthreads();
 
     KvUse use;
     use.query = query + lane * 2, use.out = out;
-    float most[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};
+    use.begin();
 #pragma unroll 1
     for (; unit < end; unit += W) {
       const int seen = start - unit * kKvTokens; /* first token of the page that is seen */
       const bool is_page = unit < p.pages;       /* else the newest tokens */
       const int n = is_page ? kKvTokens : p.tail;
       const bool whole = is_page && seen <= 0; /* all of its tokens are seen */
-#pragma unroll
-      for (int i = 0; i < kKvSteps; i++)
-#pragma unroll
-        for (int j = 0; j < 4; j++) use.s[i][j] = 0;
+      use.clear();
 #pragma unroll 1
       for (int which = 0; which < 2; which++) {
         use.is_values = which != 0;
@@ -378,53 +438,11 @@ __global__ void __launch_bounds__(F::kWarps * 32, 1) kv_attention_kernel(const K
           kv_each_plain<D, F>(nullptr, tile, rows, n, use);
         }
         if (which) break;
-        /* tokens g and g + 8 of heads 2 q, 2 q + 1 of every 16 tokens */
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-          float now = -INFINITY;
-#pragma unroll
-          for (int i = 0; i < kKvSteps; i++)
-#pragma unroll
-            for (int half = 0; half < 2; half++) {
-              const int t = 16 * i + lane / 4 + 8 * half;
-              float &score = use.s[i][2 * half + h];
-              score = whole || (t >= seen && t < n) ? score * p.scale : -INFINITY;
-              now = fmaxf(now, score);
-            }
-#pragma unroll
-          for (int d = 4; d < 32; d <<= 1) now = fmaxf(now, __shfl_xor_sync(~0u, now, d));
-          now = fmaxf(now, most[h]);
-          /* scores of -inf alone: nothing is added, and nothing there is changed */
-          const float base = now == -INFINITY ? 0.0f : now;
-          use.factor[h] = kv_exp2(most[h] - base);
-          most[h] = now;
-          sum[h] *= use.factor[h];
-#pragma unroll
-          for (int i = 0; i < kKvSteps; i++)
-#pragma unroll
-            for (int half = 0; half < 2; half++) {
-              float &score = use.s[i][2 * half + h];
-              score = kv_exp2(score - base);
-              sum[h] += score;
-            }
-        }
-#pragma unroll
-        for (int i = 0; i < kKvSteps; i++) { /* heads g of tokens 2 q, 2 q + 1 and 8 more: operand B */
-          const uint32_t first = movmatrix(kv_bf16x2(use.s[i][0], use.s[i][1]));
-          const uint32_t second = movmatrix(kv_bf16x2(use.s[i][2], use.s[i][3]));
-          use.s[i][0] = __uint_as_float(first), use.s[i][1] = __uint_as_float(second);
-        }
+        use.weigh(seen, n, whole, p.scale);
       }
     }
     cp_async_wait<0>();
-
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-#pragma unroll
-      for (int d = 4; d < 32; d <<= 1) sum[h] += __shfl_xor_sync(~0u, sum[h], d);
-      float *to = merge + (warp * kKvHeads + lane % 4 * 2 + h) * 2;
-      if (lane < 4) to[0] = most[h], to[1] = sum[h];
-    }
+    use.end(merge + warp * kKvHeads * 2);
     __syncthreads();
     /* warps together, head by head in the order of warps */
     for (int i = threadIdx.x; i < n_heads * D; i += W * 32) {
