@@ -45,10 +45,10 @@ def header() -> str:
     costs = ", ".join(map(str, COSTS))
     return (
         TOP
-        + f"#define GLYD_KV_COSTS {{{costs}}}\n"
         + f"#define GLYD_KV_COST_LIMIT {LIMIT}\n"
         + f"#define GLYD_KV_QUADS {len(words)}\n\n"
-        + "/* clang-format off */\n#define GLYD_KV_QUAD_TABLE { \\\n"
+        + f"/* clang-format off */\n#define GLYD_KV_COSTS {{{costs}}}\n"
+        + "#define GLYD_KV_QUAD_TABLE { \\\n"
         + ", \\\n".join(rows)
         + "}\n/* clang-format on */\n\n#endif\n"
     )

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
 """Decode pages of keys and values slowly and strictly, from native/src/kv/spec.md alone.
 
-    python tools/reference_kv.py PAGE > VALUES
+python tools/reference_kv.py PAGE > VALUES
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ def decode(data: bytes) -> bytes:
     corrections_at = bases_at + channels + channels // 16 * STRIP
     for s, (first, end) in enumerate(itertools.pairwise([0, *ends])):
         at = bases_at + channels + s * STRIP
-        for channel in range(16):
-            values.append(read_channel(data[at : at + STRIP], at, channel, bases[16 * s + channel]))
+        strip = data[at : at + STRIP]
+        values += [read_channel(strip, at, channel, bases[16 * s + channel]) for channel in range(16)]
         least = 0
         for at in range(corrections_at + 2 * first, corrections_at + 2 * end, 2):
             below, place = divmod(number(data, at), 2048)

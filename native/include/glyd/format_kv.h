@@ -29,7 +29,7 @@
 #define GLYD_KV_AT_TOKENS 6      /* u16, 128 */
 #define GLYD_KV_AT_SIZE 8        /* u32, bytes of the page */
 #define GLYD_KV_AT_EXCEPTIONS 12 /* u32 */
-#define GLYD_KV_AT_ENDS 16       /* u16 [strips]: corrections up to the end of each strip; zeros to a multiple of 16 bytes */
+#define GLYD_KV_AT_ENDS 16 /* u16 [strips]: corrections up to the end of each strip; zeros to a multiple of 16 bytes */
 
 /* a strip: sign and mantissa [4][32 threads][16 bytes]; codes of a thread's 16 quads, 11 bits each, in bytes 0 to 15,
  * 16 to 19, 20 and 21: [32][16], [32][4], [32][2] */

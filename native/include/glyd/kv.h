@@ -20,10 +20,10 @@ extern "C" {
 
 typedef struct glyd_kv_info {
   int version;
-  int form;              /* GLYD_KV_PLAIN or GLYD_KV_PACKED */
-  uint32_t channels;     /* of the head */
-  uint32_t size;         /* bytes of the page */
-  uint32_t n_exceptions; /* values stored on their own */
+  int form;               /* GLYD_KV_PLAIN or GLYD_KV_PACKED */
+  uint32_t channels;      /* of the head */
+  uint32_t size;          /* bytes of the page */
+  uint32_t n_exceptions;  /* values stored on their own */
   uint32_t n_corrections; /* exponents stored on their own */
 } glyd_kv_info;
 

@@ -79,7 +79,8 @@ static int decode_channel(uint16_t *row, uint8_t *exponents, const uint8_t *stri
       memset(exponents, 0, GLYD_KV_THREAD_TOKENS);
     else if (decode_codes(exponents, strip, thread, base))
       return 0;
-    for (unsigned part = 0; part < 4; part++) join(to + 16 * part, exponents + 16 * part, strip + part * 512 + thread * 16);
+    for (unsigned part = 0; part < 4; part++)
+      join(to + 16 * part, exponents + 16 * part, strip + part * 512 + thread * 16);
   }
   unsigned any = 0;
   if (base == 0)

@@ -143,7 +143,7 @@ static void encode_channel(uint8_t *strip, glyd_kv_scratch *scratch, uint32_t ch
       unsigned replaced = 0;
       unsigned code = 0;
       if (base != 0) {
-        code = code_of((const uint16_t(*)[GLYD_KV_COST_LIMIT + 1][GLYD_KV_DISTANCES])scratch->ranks, row + token, base,
+        code = code_of((const uint16_t(*)[GLYD_KV_COST_LIMIT + 1][GLYD_KV_DISTANCES]) scratch->ranks, row + token, base,
                        &replaced);
       }
       const unsigned bit = GLYD_KV_CODE_BITS * j;

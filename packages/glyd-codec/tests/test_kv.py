@@ -23,6 +23,7 @@ if not (GOLDEN / "manifest.txt").is_file():
 sys.path.insert(0, str(ROOT / "tools"))
 reference = importlib.import_module("reference_kv")
 FormatError = importlib.import_module("reference_bytes").FormatError
+make_kv_quads = importlib.import_module("make_kv_quads")
 sys.path.remove(str(ROOT / "tools"))
 
 ENTRIES = [line.split() for line in (GOLDEN / "manifest.txt").read_text(encoding="utf-8").splitlines()]
@@ -154,6 +155,11 @@ def test_places_in_out():
 def test_bits_of_a_value():
     page = glyd.pack_kv_pages(values(random.Random(1), 128, spread=1), 128)
     assert 8 * len(page) / (128 * 128) < 11.15
+
+
+def test_the_table_of_quads_is_that_of_the_costs():
+    assert make_kv_quads.HEADER.read_text(encoding="ascii") == make_kv_quads.header()
+    assert make_kv_quads.quads() == reference.QUADS
 
 
 def test_nothing_is_no_page():

@@ -46,9 +46,9 @@ def test_head_sizes_without_kernels():
 
 
 def test_how_pages_are_divided():
-    """Every multiprocessor of 132 has a block, few of them two, whatever the shape."""
+    """Every multiprocessor of 132 has a block, few of them two, whatever the shape; few pages are shared by warps."""
     for pairs, pages in ((8, 8), (8, 64), (8, 1024), (64, 16), (128, 64), (512, 8), (1, 1), (3, 3000)):
-        splits, shared = _kv_cuda._division(132, 12, 2, pairs, pages)
+        splits, _ = _kv_cuda._division(132, 12, 2, pairs, pages)
         assert 1 <= splits <= pages
         if pairs * pages >= 132 * 16:  # enough pages for every warp
             rounds = -(-pairs * splits // 132)
