@@ -22,8 +22,8 @@ WARPS = {True: {True: 12, False: 8}, False: {True: 4, False: 4}}  # of a block: 
 MOST_SPLITS = 256
 # microseconds of an H200: what a block takes to start, its warps a page each, a warp alone, a page that all warps share
 # (by blocks of a multiprocessor), and putting ranges together
-START_US, PASS_US, ALONE_US, MERGE_US = 6.0, 19.0, 16.0, 3.0
-SHARED_US = {1: 2.5, 2: 3.0}
+START_US, PASS_US, ALONE_US, MERGE_US = 7.0, 22.0, 18.0, 3.0
+SHARED_US = {1: 3.0, 2: 4.6}
 
 
 class _on:  # noqa: N801  used like a function

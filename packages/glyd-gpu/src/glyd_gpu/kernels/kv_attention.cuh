@@ -101,7 +101,7 @@ template <int Warps, int Ring, int Copies> struct KvForm {
 };
 /* Where a block has 227 KiB of shared memory, and where it has 99. */
 template <int D> struct KvForms {
-  using Roomy = KvForm<12, 2, 1>;
+  using Roomy = KvForm<12, 2, 4>;
   using Tight = KvForm<4, 3, 1>;
 };
 template <> struct KvForms<256> {
