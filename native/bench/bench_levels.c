@@ -143,6 +143,7 @@ typedef struct result {
 
 /* Run a program without its output; processor seconds that it took. */
 static double run(char *const argv[], const char *folder) {
+  fflush(stdout); /* or the child would write it again */
   const pid_t child = fork();
   must(child >= 0, "fork");
   if (child == 0) {

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import math
+import re
 import subprocess
 import sys
 
@@ -139,10 +140,12 @@ def test_records_by_kind(tmp_path):
     rows = [f"{i},{i * i % 97},{i % 7}\n" for i in range(4000)]
     (tmp_path / "a.csv").write_text("".join(rows))
     (tmp_path / "b.log").write_text("".join(f"2024-01-02 03:04:{i % 60:02} user {i} has gone\n" for i in range(2000)))
-    picture = tmp_path / "kinds.svg"
-    arguments = ["--records", "--threads=1", "--seconds=0.01", "--json", f"--kinds={picture}", str(tmp_path)]
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    picture, levels = pictures / "kinds.svg", pictures / "levels.svg"
+    arguments = ["--records", "--threads=1", "--seconds=0.01", "--json", f"--kinds={picture}", f"--levels={levels}"]
     done = subprocess.run(
-        [sys.executable, "-m", "glyd_cli.bench", *arguments], capture_output=True, check=True, text=True
+        [sys.executable, "-m", "glyd_cli.bench", *arguments, str(tmp_path)], capture_output=True, check=True, text=True
     )
     for file in json.loads(done.stdout)["files"]:
         stored = {row["codec"]: row["stored_nbytes"] for row in file["rows"]}
@@ -150,3 +153,7 @@ def test_records_by_kind(tmp_path):
         assert "glyd ultra -r" in stored
     assert "zstd -19 = 1" in picture.read_text()
     assert "csv" in picture.read_text()
+    drawn = levels.read_text()
+    for kind, of in (("csv", "1 file"), ("log", "1 file"), ("all", "2 files")):
+        titles = re.findall(rf"<!-- {kind} \({of}, [^)]*\): (\w+) -->", drawn)
+        assert titles == ["writing", "reading"]

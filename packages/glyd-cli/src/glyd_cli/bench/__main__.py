@@ -30,6 +30,7 @@ def main() -> int:
     parser.add_argument("--memory", action="store_true", help="measure memory as well")
     parser.add_argument("--records", action="store_true", help="measure columns (-r) as well")
     parser.add_argument("--kinds", metavar="FILE", help="draw bytes and reads by kind of file as .png or .svg")
+    parser.add_argument("--levels", metavar="FILE", help="draw ratio against speed by kind of file as .png or .svg")
     parser.add_argument("--only", action="append", metavar="NAME", help="only codecs whose name starts so; repeatable")
     options = parser.parse_args()
     codecs, missing = find_codecs(options.threads, records=options.records)
@@ -37,7 +38,7 @@ def main() -> int:
         codecs = [codec for codec in codecs if codec.name.startswith(tuple(options.only))]
         if not codecs:
             parser.error("no codec of that name")
-    for plot in filter(None, (options.plot, options.kinds)):
+    for plot in filter(None, (options.plot, options.kinds, options.levels)):
         from glyd_cli.bench.plot import check_plot  # noqa: PLC0415 - only for plots
 
         check_plot(plot)
@@ -63,6 +64,10 @@ def main() -> int:
         from glyd_cli.bench.plot_kinds import draw_kinds  # noqa: PLC0415 - only for plots
 
         draw_kinds(results, options.kinds)
+    if options.levels:
+        from glyd_cli.bench.plot_levels import draw_levels  # noqa: PLC0415 - only for plots
+
+        draw_levels(results, options.levels)
     return 0
 
 

@@ -51,7 +51,7 @@ def draw(results: list[FileResult], path: str) -> None:
     drawn = []
     for axes, column, title in ((panels[0], 0, "Writing"), (panels[1], 1, "Reading")):
         points = [(name, (write, read)[column] / 1e6, ratio) for name, ratio, write, read in rows]
-        _panel(axes, points, title)
+        panel(axes, points, title)
         drawn.append((axes, points))
     panels[0].set_ylabel("ratio: content size by stored size")
     names = shown(results[0].name.rsplit("/", 1)[-1]) if len(results) == 1 else f"{len(results)} files, geometric means"
@@ -64,12 +64,13 @@ def draw(results: list[FileResult], path: str) -> None:
     )
     figure.canvas.draw()
     for axes, points in drawn:
-        _label(axes, points)
+        label_points(axes, points)
     figure.savefig(path, dpi=160)
     plt.close(figure)
 
 
-def _panel(axes: Any, points: list[tuple[str, float, float]], title: str) -> None:
+def panel(axes: Any, points: list[tuple[str, float, float]], title: str) -> None:
+    """Draw ratio against speed of named points, those of a family as a line."""
     from matplotlib.ticker import LogLocator, NullFormatter  # noqa: PLC0415 - an extra, and slow to load
 
     axes.set_title(title, loc="left", fontsize=11)
@@ -98,7 +99,7 @@ def _panel(axes: Any, points: list[tuple[str, float, float]], title: str) -> Non
         )
 
 
-def _label(axes: Any, points: list[tuple[str, float, float]]) -> None:
+def label_points(axes: Any, points: list[tuple[str, float, float]]) -> None:
     """Put a label beside each point where it covers no point, no other label, and hardly a line."""
     from matplotlib import patheffects  # noqa: PLC0415 - an extra, and slow to load
 

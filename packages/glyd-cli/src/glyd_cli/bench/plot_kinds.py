@@ -24,6 +24,17 @@ def kind_of(name: str) -> str:
     return name.rsplit(".", 1)[-1].lower() if "." in name else "other"
 
 
+def files_by_kind(results: list[FileResult]) -> dict[str, list[FileResult]]:
+    """Return the files of each kind, and all of them as "all" where there are several kinds."""
+    kinds: dict[str, list[FileResult]] = {}
+    for result in results:
+        kinds.setdefault(kind_of(result.name), []).append(result)
+    kinds = dict(sorted(kinds.items()))
+    if len(kinds) > 1:
+        kinds["all"] = results
+    return kinds
+
+
 def by_kind(results: list[FileResult]) -> dict[str, dict[str, tuple[float, float]]]:
     """Compare codecs with their peers for each kind of file.
 
@@ -33,13 +44,7 @@ def by_kind(results: list[FileResult]) -> dict[str, dict[str, tuple[float, float
         Of each kind, and of "all": of each codec, bytes by those of `SIZE_PEER` and read speed by that of
         `READ_PEER`, geometric means over the files that both had whole.
     """
-    kinds: dict[str, list[FileResult]] = {}
-    for result in results:
-        kinds.setdefault(kind_of(result.name), []).append(result)
-    kinds = dict(sorted(kinds.items()))
-    if len(kinds) > 1:
-        kinds["all"] = results
-    return {kind: _means(files) for kind, files in kinds.items()}
+    return {kind: _means(files) for kind, files in files_by_kind(results).items()}
 
 
 def _means(files: list[FileResult]) -> dict[str, tuple[float, float]]:
