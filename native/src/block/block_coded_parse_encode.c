@@ -17,7 +17,7 @@
 #include <emmintrin.h>
 #endif
 
-#define DEPTH 32                             /* places of a tree that are compared */
+#define DEPTH 64                             /* places of a tree that are compared */
 #define WINDOW 8192u                         /* nodes: the parse is settled at the end of each window */
 #define MATCHES ((size_t)8 * GLYD_BLOCK_MAX) /* room for those of a block */
 #define MATCH_MIN GLYD_CODED_FINE_MATCH_MIN

@@ -49,5 +49,5 @@ def draw_levels(results: list[FileResult], path: str) -> None:
     figure.canvas.draw()
     for axes, points in drawn:
         label_points(axes, points)
-    figure.savefig(path, dpi=110, metadata={"Date": None} if path.lower().endswith(".svg") else None)
+    figure.savefig(path, dpi=80, metadata={"Date": None} if path.lower().endswith(".svg") else None)
     plt.close(figure)
