@@ -126,6 +126,7 @@ class Restic(Tool):
 
 class Glyd(Tool):
     level = "max"
+    more = ()
 
     def setup(self):
         pass
@@ -153,7 +154,7 @@ class GlydOnce(Glyd):
     """All versions by one command, each under a name of its own; got back by one restore."""
 
     def put_all(self, versions):
-        run(GLYD, str(self.store), "put", *map(str, versions), "--level", self.level, "-T", "1", "-q")
+        run(GLYD, str(self.store), "put", *map(str, versions), "--level", self.level, "-T", "1", "-q", *self.more)
 
     def get_all(self, outs):
         folder = outs[0].parent / "restored"
@@ -161,6 +162,12 @@ class GlydOnce(Glyd):
         found = sorted(f for f in folder.rglob("*") if f.is_file())
         for path, out in zip(found, outs, strict=True):
             path.rename(out)
+
+
+class GlydOpened(GlydOnce):
+    """The same, of what compressed streams hold."""
+
+    more = ("--open",)
 
 
 class GlydCompacted(GlydOnce):
@@ -179,7 +186,7 @@ class GlydCompactedUltra(GlydCompacted):
 
 
 TOOLS = {"zstd -3 alone": ZstdAlone, "zstd -3 patch chain": Zstd, "zstd -19 patch chain": Zstd19,
-         "xdelta3 -9 lzma chain": Xdelta, "borg zstd 9": Borg, "restic max": Restic, "glyd-store max": Glyd, "glyd-store high": GlydHigh, "glyd-store ultra": GlydUltra, "glyd-store max, one command": GlydOnce, "glyd-store max, compact --level high": GlydCompacted, "glyd-store max, compact --level ultra": GlydCompactedUltra}  # fmt: skip
+         "xdelta3 -9 lzma chain": Xdelta, "borg zstd 9": Borg, "restic max": Restic, "glyd-store max": Glyd, "glyd-store high": GlydHigh, "glyd-store ultra": GlydUltra, "glyd-store max, one command": GlydOnce, "glyd-store max, --open": GlydOpened, "glyd-store max, compact --level high": GlydCompacted, "glyd-store max, compact --level ultra": GlydCompactedUltra}  # fmt: skip
 
 
 def measure(name, versions, folder):
