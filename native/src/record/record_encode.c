@@ -276,6 +276,8 @@ unsigned glyd_record_ways(const uint8_t *in, size_t len, glyd_record_way *ways, 
   ways[n++] = found;
   if (shape == GLYD_SHAPE_JSON && glyd_record_may_be_wrapped(in, size))
     ways[n++] = (glyd_record_way){GLYD_SHAPE_WRAPPED, separator};
+  if (shape == GLYD_SHAPE_JSON && glyd_record_keys_vary(in, size))
+    ways[n++] = (glyd_record_way){GLYD_SHAPE_PIECES, separator};
   if (shape == GLYD_SHAPE_DELIMITED && glyd_record_may_be_log(in, size, separator)) ways[n++] = log;
   *compare = n > 1;
   return n;

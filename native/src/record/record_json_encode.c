@@ -64,7 +64,7 @@ static const uint8_t *match_template(const glyd_record_template *t, const uint8_
   }
 }
 
-static uint64_t mix(uint64_t h, const uint8_t *p, size_t n) {
+uint64_t glyd_record_json_mix(uint64_t h, const uint8_t *p, size_t n) {
   for (; n >= 8; n -= 8, p += 8) {
     h = (h ^ glyd_load64(p)) * 0x9FB21C651E98DF25u;
     h ^= h >> 32;
@@ -75,9 +75,8 @@ static uint64_t mix(uint64_t h, const uint8_t *p, size_t n) {
   return h ^ h >> 29;
 }
 
-/* Fields of an object a line, whatever its keys. Number of slots, or UINT32_MAX. */
-static uint32_t walk_object(const uint8_t *in, const uint8_t *p, const uint8_t *end, glyd_record_span *f,
-                            uint64_t *hash, const uint8_t **after) {
+uint32_t glyd_record_walk_object(const uint8_t *in, const uint8_t *p, const uint8_t *end, glyd_record_span *f,
+                                 uint64_t *hash, const uint8_t **after) {
   uint32_t n = 0, depth = 0;
   uint64_t h = 0;
   const uint8_t *from = p;
@@ -85,7 +84,7 @@ static uint32_t walk_object(const uint8_t *in, const uint8_t *p, const uint8_t *
   while (p < end) {
     switch (*p) {
     case '\n':
-      *hash = mix(h, from, (size_t)(p + 1 - from));
+      *hash = glyd_record_json_mix(h, from, (size_t)(p + 1 - from));
       *after = p + 1;
       return depth == 0 && n > 0 ? n : UINT32_MAX;
     case '{':
@@ -107,7 +106,7 @@ static uint32_t walk_object(const uint8_t *in, const uint8_t *p, const uint8_t *
       const uint8_t *const s = p;
       p = json_value(p, end, LINE_END);
       if (!p || p == s || n == GLYD_RECORD_SLOTS_MAX) return UINT32_MAX;
-      h = mix(h, from, (size_t)(s - from));
+      h = glyd_record_json_mix(h, from, (size_t)(s - from));
       f[n++] = (glyd_record_span){(uint32_t)(s - in), (uint32_t)(p - s)};
       from = p;
       break;
@@ -162,7 +161,7 @@ int glyd_record_split_json(glyd_record_rows *rows) {
     }
     uint64_t hash = 0;
     const uint8_t *after = NULL;
-    const uint32_t n = walk_object(in, p, end, f, &hash, &after);
+    const uint32_t n = glyd_record_walk_object(in, p, end, f, &hash, &after);
     uint32_t which = UINT32_MAX;
     if (n != UINT32_MAX) {
       for (uint32_t t = 0; t < rows->n_templates; t++)
@@ -285,7 +284,7 @@ typedef struct json_row {
 /* The field [s, p) ends here. 0: too many. */
 static int put_field(json_row *row, const uint8_t *s, const uint8_t *p) {
   if (row->n == GLYD_RECORD_SLOTS_MAX - 1) return 0;
-  row->hash = mix(row->hash, row->from, (size_t)(s - row->from));
+  row->hash = glyd_record_json_mix(row->hash, row->from, (size_t)(s - row->from));
   row->f[row->n++] = (glyd_record_span){(uint32_t)(s - row->in), (uint32_t)(p - s)};
   row->from = p;
   return 1;
@@ -338,7 +337,7 @@ static const uint8_t *walk_container(json_row *row, const uint8_t *p, const uint
       if (kind[depth - 1] != *p - 2) return NULL; /* { and }, [ and ] are two apart */
       p++;
       if (--depth > 0) break;
-      row->hash = mix(row->hash, row->from, (size_t)(p - row->from));
+      row->hash = glyd_record_json_mix(row->hash, row->from, (size_t)(p - row->from));
       return p;
     case ',':
       key = kind[depth - 1] == '{';

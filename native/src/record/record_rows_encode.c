@@ -325,7 +325,8 @@ static uint32_t shared_slots(const glyd_record_template *a, const glyd_record_te
 }
 
 static int can_share(const glyd_record_rows *rows) {
-  return rows->n_templates >= 2 && (rows->shape == GLYD_SHAPE_LOG || rows->shape == GLYD_SHAPE_JSON);
+  return rows->n_templates >= 2 && !rows->in_pieces &&
+         (rows->shape == GLYD_SHAPE_LOG || rows->shape == GLYD_SHAPE_JSON);
 }
 
 /* Leading slots that all templates share. */
@@ -575,6 +576,11 @@ int glyd_record_split(glyd_record_rows *rows, glyd_record_memory *memory, const 
         separator == GLYD_RECORD_FIXED ? glyd_record_split_columns(rows) : glyd_record_split_delimited(rows, separator);
     break;
   case GLYD_SHAPE_JSON: done = glyd_record_split_json(rows); break;
+  case GLYD_SHAPE_PIECES:
+    rows->shape = GLYD_SHAPE_JSON;
+    rows->in_pieces = 1;
+    done = glyd_record_split_pieces(rows);
+    break;
   case GLYD_SHAPE_DOCUMENT:
     rows->shape = GLYD_SHAPE_JSON;
     done = glyd_record_split_document(rows);

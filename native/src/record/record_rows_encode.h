@@ -15,7 +15,7 @@
 #define GLYD_RECORD_LINE_MAX 4096  /* bytes of lines of columns at fixed places */
 #define GLYD_RECORD_FIXED '\n'     /* the separator of such lines */
 
-/* shapes, informational in the model, but for the last one, which is written as JSON */
+/* shapes, informational in the model, but for the last ones, which are stored as others */
 enum {
   GLYD_SHAPE_NONE = 0,
   GLYD_SHAPE_DELIMITED = 1,
@@ -23,7 +23,8 @@ enum {
   GLYD_SHAPE_SQL = 3,
   GLYD_SHAPE_LOG = 4,
   GLYD_SHAPE_DOCUMENT = 5,
-  GLYD_SHAPE_WRAPPED = 6 /* lines of a log as texts of JSON objects: stored as a log */
+  GLYD_SHAPE_WRAPPED = 6, /* lines of a log as texts of JSON objects: stored as a log */
+  GLYD_SHAPE_PIECES = 7   /* JSON lines whose keys vary, cut in pieces: stored as JSON */
 };
 
 /* Memory handed out from the front; what was taken last can be given back. */
@@ -82,6 +83,7 @@ typedef struct glyd_record_rows {
   glyd_record_escape *escapes;
   uint32_t n_templates;
   glyd_record_template templates[GLYD_RECORD_TEMPLATES_MAX];
+  int in_pieces;   /* rows are pieces of lines: templates have nothing in common */
   uint32_t shared; /* leading slots that all templates have in common, kept in table 0 */
 } glyd_record_rows;
 
@@ -93,6 +95,9 @@ int glyd_record_may_be_log(const uint8_t *in, uint32_t len, uint8_t separator);
 
 /* Are many bytes of lines of JSON in one text a line with several words? */
 int glyd_record_may_be_wrapped(const uint8_t *in, uint32_t len);
+
+/* Do lines of JSON have many different sets of keys? */
+int glyd_record_keys_vary(const uint8_t *in, uint32_t len);
 
 /* May it be a document of JSON, rather than an object a line? */
 int glyd_record_may_be_document(const uint8_t *in, uint32_t len);
@@ -137,6 +142,15 @@ uint32_t glyd_record_line_size(const uint8_t *in, uint32_t len);
 
 int glyd_record_split_columns(glyd_record_rows *rows);
 int glyd_record_split_json(glyd_record_rows *rows);
+int glyd_record_split_pieces(glyd_record_rows *rows);
+
+/* Values of the object in the line at p, whatever its keys, after a hash of what is between them; *after: the next
+ * line. Their number, GLYD_RECORD_SLOTS_MAX at most, or UINT32_MAX: it is none. There is a line end before `end`. */
+uint32_t glyd_record_walk_object(const uint8_t *in, const uint8_t *p, const uint8_t *end, glyd_record_span *f,
+                                 uint64_t *hash, const uint8_t **after);
+
+uint64_t glyd_record_json_mix(uint64_t h, const uint8_t *p, size_t n);
+
 int glyd_record_split_document(glyd_record_rows *rows);
 int glyd_record_split_sql(glyd_record_rows *rows);
 int glyd_record_split_log(glyd_record_rows *rows, int wrapped);

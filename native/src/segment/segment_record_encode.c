@@ -169,7 +169,7 @@ static int encode_way(const glyd_lz_config *config, void *lz, void *workspace, c
 
 #define SAMPLE_LEAST ((size_t)64 << 10) /* of content that several ways are tried on */
 #define SAMPLE_MOST ((size_t)256 << 10)
-#define SAMPLE_SHARE 8u /* one byte in so many */
+#define SAMPLE_SHARE 16u /* one byte in so many */
 
 /* Put the way that makes the smallest payload of a sample first. */
 static void choose_way(const glyd_lz_config *config, void *lz, void *workspace, const uint8_t *in, size_t len,

@@ -103,6 +103,30 @@ def messages(n, seed=14):
     return "".join(out).encode()
 
 
+def requests(n, seed=15):
+    """Lines of JSON whose keys come in any order, and are not always there."""
+    rng = random.Random(seed)
+    out = []
+    for i in range(n):
+        headers = {
+            "Id": [rng.randbytes(4).hex()],
+            "User-Agent": [f"Agent/{rng.randrange(1, 40)}.0 (X11; Linux x86_64)"],
+            "Accept": ["*/*"],
+            "Referer": [f"https://shop.example/p/{rng.randrange(300)}"],
+            "Cookie": [f"lang={rng.choice(['en', 'de'])}; seen={rng.randrange(9)}"],
+        }
+        keys = rng.sample(list(headers), rng.randrange(2, 6))
+        row = {"level": "info", "ts": 1.7e9 + i / 8, "request": {"uri": f"/a/{rng.randrange(90)}"}}
+        row["request"]["headers"] = {key: headers[key] for key in keys}
+        row |= {"status": rng.choice([200, 404]), "size": rng.randrange(3000)}
+        if i % 300 == 7:
+            row["error"] = f"dialing 10.0.0.{rng.randrange(9)}: refused"
+        out.append(json.dumps(row, separators=(",", ":")) + "\n")
+        if i % 500 == 3:
+            out.append('{"level":"info","ts":\n')
+    return "".join(out).encode()
+
+
 def columns(n, seed=8):
     """Lines of columns at fixed places, and a few others."""
     rng = random.Random(seed)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import random
 
-from record_more_tables import columns, decimals, documents, jobs, messages, proxied, queries, wrapped
+from record_more_tables import columns, decimals, documents, jobs, messages, proxied, queries, requests, wrapped
 
 import glyd
 
@@ -176,6 +176,7 @@ CLEAN = {
     "queries": queries(1500),
     "proxied": proxied(1500),
     "messages": messages(2500),
+    "requests": requests(2000),
     "wrapped with spaces": wrapped(calls(1500, 11), spaced=True),
     "notes": notes(2000, "\n"),
     "notes with zeros": notes(2000, "\n\0"),

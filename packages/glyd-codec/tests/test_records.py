@@ -159,6 +159,13 @@ def test_any_objects(value, n, ascii_only):
     assert glyd.decompress(glyd.compress(data, records=True)) == data
 
 
+@settings(max_examples=40, deadline=None)
+@given(rows=st.lists(st.dictionaries(st.sampled_from("abcdefghij"), st.integers(0, 9), max_size=6), min_size=9))
+def test_any_sets_of_keys(rows):
+    data = "".join(json.dumps(row) + "\n" for row in rows * (3000 // len(rows))).encode()
+    assert glyd.decompress(glyd.compress(data, records=True)) == data
+
+
 @settings(max_examples=100, deadline=None)
 @given(
     value=st.recursive(

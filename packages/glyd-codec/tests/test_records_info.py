@@ -27,7 +27,7 @@ SHAPES = {
     "queries": "log",
     "proxied": "log",
     "messages": "log",
-    **dict.fromkeys(("pretty", "keyed", "arrays", "features", "lines"), "json"),
+    **dict.fromkeys(("pretty", "keyed", "arrays", "features", "lines", "requests"), "json"),
 }
 
 
@@ -91,6 +91,14 @@ def test_damage_is_refused_or_harmless():
         except glyd.FormatError:
             refused += 1
     assert 50 < refused < 300
+
+
+def test_keys_in_any_order_have_few_columns():
+    (info,) = glyd.iter_records(glyd.compress(CLEAN["requests"], records=True))
+    keys = {line.count(b'"') for line in CLEAN["requests"].splitlines()}
+    assert len(keys) > 4
+    assert info.n_tables < 40
+    assert info.n_escapes < 20
 
 
 def test_texts_in_json_that_are_made_alike_are_a_log():
