@@ -42,6 +42,7 @@ WARPGROUPS = {
     1: {8: (2, 3), 16: (2, 3), 32: (2, 3), 64: (2, 3), 128: (2, 3), 256: (2,)},
     2: {8: (3, 4), 16: (3, 4), 32: (3,), 64: (3,), 128: (2,)},
 }
+SPLITS = {64: ((2, 4),), 128: ((2, 3),)}  # tokens of a tile → row blocks, decoding warpgroups
 STREAMS = ((2, 8, 1), (2, 16, 1), (2, 16, 2))
 TABLE = Path(__file__).resolve().parents[1] / "src" / "glyd_gpu" / "_routes_table.py"
 
@@ -77,6 +78,15 @@ def configurations(layout, tokens, rows, processors):
     blocks = -(-rows // 64)
     if tokens >= 128:
         yield "decode", ()
+    if layout == LAYOUTS["tiered"] and tokens > 32:
+        tile = next((n for n in sorted(SPLITS) if n >= tokens), max(SPLITS))
+        for row_blocks, decoders in SPLITS[tile]:
+            tiles = -(-blocks // row_blocks) * -(-tokens // tile)
+            for workers in {processors, min(processors, tiles * max(1, processors // tiles))}:
+                yield "split", (tile, row_blocks, decoders, 0, workers)
+            for cluster in (1, 2, 3, 4):
+                if processors // 2 <= tiles * cluster <= processors:
+                    yield "split", (tile, row_blocks, decoders, cluster, 0)
     tile = next((n for n in sorted(WARPGROUPS[layout]) if n >= tokens), None)
     if tile is None:
         if SEVERAL in WARPGROUPS[layout]:

@@ -12,7 +12,7 @@ import argparse
 import sys
 
 import torch
-from bench_products import LAYOUTS, STREAMS, WARPGROUPS
+from bench_products import LAYOUTS, SPLITS, STREAMS, WARPGROUPS
 
 import glyd_gpu
 from glyd_gpu import CudaError, _backend_cuda, _products
@@ -41,6 +41,10 @@ def routes(layout, tokens):
         for tile, slots in SLOTS.items():
             for cluster, workers, group in ((0, 7, 1), (0, 132, 2), (1, 0, 2), (2, 0, 2), (4, 0, 1)):
                 yield Route("staged", (tile, ROW_BLOCKS, cluster, workers, group, *slots, 0))
+    for tile, compiled in SPLITS.items() if layout == LAYOUTS["tiered"] else ():
+        for row_blocks, decoders in compiled:
+            for cluster, workers in ((1, 0), (2, 0), (4, 0), (0, 7), (0, 132)):
+                yield Route("split", (tile, row_blocks, decoders, cluster, workers, 0))
     for tile, compiled in WARPGROUPS[layout].items():
         for n in compiled:
             for row_blocks in (k for k in range(1, n + 1) if n % k == 0):

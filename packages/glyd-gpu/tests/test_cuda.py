@@ -208,15 +208,15 @@ ROUTES = {
     },
     "tiered": {
         "generic": 64, "decode": 300, "ring:8,3,1,1,0,132,1": 8, "ring:32,1,3,1,2,0,1": 32, "ring:64,3,1,1,0,132,1": 64,
-        "ring:128,2,1,1,0,132,1": 128,
+        "ring:128,2,1,1,0,132,1": 128, "split:64,2,4,0,132,1": 200, "split:64,2,4,1,0,0": 100, "split:128,2,3,2,0,2": 128,
     },
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("layout", "route", "most"), [(a, r, n) for a, rs in ROUTES.items() for r, n in rs.items()])
 def test_every_kind_of_route_by_force(layout, route, most, monkeypatch):
-    if "ring" in route and torch.cuda.get_device_capability() != (9, 0):
-        pytest.skip("rings are for Hopper")
+    if ("ring" in route or "split" in route) and torch.cuda.get_device_capability() != (9, 0):
+        pytest.skip("rings and split roles are for Hopper")
     monkeypatch.setenv("GLYD_GPU_ROUTE", route)
     for kind, rows, cols in (("gaussian", 576, 1000), ("special", 577, 1000), ("heavy_tails", 1088, 4224)):
         weight = finite(KINDS[kind](rows, cols))

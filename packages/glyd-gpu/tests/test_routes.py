@@ -65,6 +65,15 @@ def test_any_shape_and_token_count_gets_a_kernel_that_takes_it(layout):
                         assert (rows + 64 * row_blocks - 1) // (64 * row_blocks) * cluster <= processors
                     assert bool(cluster) != bool(workers)
                     assert cluster or warpgroups == 1
+                elif route.kernel == "split":
+                    tile, row_blocks, decoders, cluster, workers, _ = route.config
+                    assert layout == TIERED
+                    assert cols % 8 == 0
+                    assert bool(cluster) != bool(workers)
+                    assert workers <= processors
+                    assert (row_blocks, decoders) in ((2, 3), (2, 4))
+                    tiles = -(-rows // (64 * row_blocks)) * -(-tokens // tile)
+                    assert tiles * cluster <= processors
                 elif route.kernel == "stream":
                     assert layout == MMA12
                     assert tokens <= 16
@@ -92,11 +101,13 @@ def test_many_exceptions_are_for_kernels_that_have_room(room):
         assert (route.config[0], route.config[1] * route.config[2]) in _routes.MANY
     room.limit = 50  # from 64 tokens of tiered on several rounds of exceptions take less than anything else
     large = 24576 // 64
-    assert _routes.on_hopper(meta(TIERED, 24576, 4096, 80 * large, 110), 32, H200) == Route("generic")
+    assert _routes.on_hopper(meta(TIERED, 24576, 4096, 80 * large, 110), 16, H200) == Route("generic")
+    assert _routes.on_hopper(meta(TIERED, 24576, 4096, 80 * large, 110), 32, H200).kernel == "split"
     for tokens in (64, 128):
         assert _routes.on_hopper(meta(TIERED, 24576, 4096, 80 * large, 110), tokens, H200).kernel == "ring"
-    assert _routes.on_hopper(meta(TIERED, 24576, 4096, 400 * large, 450), 64, H200) == Route("generic")
-    assert _routes.on_hopper(meta(TIERED, 24576, 4096, 400 * large, 450), 128, H200) == Route("decode")
+    for tokens in (64, 128):  # split roles take any number
+        route = _routes.on_hopper(meta(TIERED, 24576, 4096, 400 * large, 450), tokens, H200)
+        assert route == Route("split", (tokens, 2, 4 if tokens == 64 else 3, 0, H200, 1)), tokens
     room.limit = -40  # a configuration that does not fit
     assert _routes.on_hopper(meta(MMA12, 4096, 4096, blocks, 1), 32, H200) == Route("generic")
 

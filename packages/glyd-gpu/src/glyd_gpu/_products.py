@@ -34,6 +34,8 @@ def _config(kernel: str, numbers: tuple[int, ...], meta: tuple[int, ...], tokens
         nbytes = load().glyd_gpu_product_ring_workspace((ctypes.c_int64 * 7)(*meta), tokens, config)
     elif kernel == "staged":
         nbytes = load().glyd_gpu_product_staged_workspace(meta[1], meta[2], tokens, config)
+    elif kernel == "split":
+        nbytes = load().glyd_gpu_product_split_workspace((ctypes.c_int64 * 7)(*meta), tokens, config)
     else:
         nbytes = 0
     return config, max(0, nbytes)
@@ -71,7 +73,7 @@ def product(
     Parameters
     ----------
     route
-        ``stream``, ``ring`` or ``staged`` with its configuration.
+        ``stream``, ``ring``, ``staged`` or ``split`` with its configuration.
     x
         [tokens, cols] bf16, contiguous, at least one token.
     pack

@@ -5,8 +5,9 @@
 On Hopper the choice is the measured one (`_routes_table`, written by
 ``bench/bench_products.py --tune``) of the nearest shape; elsewhere the generic
 kernel for few tokens and decoding for many. ``GLYD_GPU_ROUTE`` overrides it:
-``generic``, ``decode``, ``stream:2,16,1,0``, ``ring:8,3,1,2,0,132,1`` or
-``staged:256,2,0,132,8,3,3,0``, with the configurations of ``kernels/glyd_gpu.h``. The choice depends on nothing that
+``generic``, ``decode``, ``stream:2,16,1,0``, ``ring:8,3,1,2,0,132,1``,
+``staged:256,2,0,132,8,3,3,0`` or ``split:128,2,3,0,132,1``, with the configurations
+of ``kernels/glyd_gpu.h``. The choice depends on nothing that
 changes from call to call, so results keep their bits.
 """
 
@@ -29,12 +30,13 @@ from glyd_gpu._routes_table import ROUTES
 VARIABLE = "GLYD_GPU_ROUTE"
 GENERIC_TOKENS = 64  # more are decoded once and multiplied by torch: there the decoded matrix is read often enough
 HOPPER, HOPPER_CODE = (9, 0), "sm_90a"
-LENGTHS = {"generic": 0, "decode": 0, "stream": 4, "ring": 7, "staged": 8}
+LENGTHS = {"generic": 0, "decode": 0, "stream": 4, "ring": 7, "staged": 8, "split": 6}
 STREAM_TOKENS = 16
 # tokens of a tile, warpgroups: kernels of mma12 with a transposed x; their stream-K takes several tiles of tokens
 MANY = ((64, 3), (128, 3), (256, 2))
 DENSE = 0.005  # exceptions of all weights up to which those are faster than decoding
 COUNTERS = (1 << 18) - 16  # row blocks that the counters of stream-K have room for
+SPLIT_TOKENS, SPLIT = 16, ((64, 2, 4), (128, 2, 3))  # of tiered
 USUAL, MOST = 1.25, 3  # exceptions of a row block for which a ring has room, by their mean; most by the largest number
 # layout → tokens from which on a ring takes so many times the exceptions that it has room for, in rounds: measured, up
 # to three were faster than decoding (128 tokens) and than the generic kernel (64)
@@ -93,6 +95,10 @@ def _fits(meta: Sequence[int], tokens: int, route: Route) -> bool:
         return True
     if route.kernel == "stream":
         return layout == LAYOUTS["mma12"] and tokens <= STREAM_TOKENS and cols % 2 == 0
+    if route.kernel == "split":  # any number of exceptions
+        tile, row_blocks_of_tile = route.config[:2]
+        counted = -(-rows // (64 * row_blocks_of_tile)) * row_blocks_of_tile * -(-tokens // tile)
+        return layout == LAYOUTS["tiered"] and cols % 8 == 0 and rows < 1 << 31 and counted <= COUNTERS
     tile, row_blocks_of_tile, warpgroups, chunks, cluster, workers, _ = route.config
     blocks, tiles = -(-rows // 64), -(-cols // (64 if layout == LAYOUTS["mma12"] else 128))
     several = tokens > tile
@@ -145,6 +151,11 @@ def on_hopper(meta: Sequence[int], tokens: int, processors: int) -> Route:
                 route = Route("ring", (tile, row_blocks * warpgroups, 1, chunks, 0, processors, dependent))
             if tokens > tile and blocks * math.ceil(tokens / tile) < processors // 2:
                 route = Route("decode")  # several tiles of tokens, and still half of the device would idle
+        if route.kernel == "split":
+            tile, row_blocks, decoders, cluster, workers, dependent = route.config
+            blocks = -(-rows // (64 * row_blocks)) * -(-tokens // tile) * cluster
+            if (cluster and blocks > processors) or (not cluster and not (exact and workers <= processors)):
+                route = Route("split", (tile, row_blocks, decoders, 0, processors, dependent))
         candidates = [route]
         if route.kernel == "ring":
             tile, dependent = route.config[0], route.config[6]
@@ -154,6 +165,8 @@ def on_hopper(meta: Sequence[int], tokens: int, processors: int) -> Route:
                 candidates.append(Route("ring", (tile, 3, 1, 2, 0, processors, dependent)))
         if layout == LAYOUTS["mma12"]:
             candidates.append(Route("stream", (2, 16, 1, 0)))  # takes any number of exceptions
+        elif tokens > SPLIT_TOKENS:
+            candidates.append(Route("split", (*SPLIT[tokens > SPLIT[0][0]], 0, processors, 1)))  # and this
         for candidate in candidates:
             if _fits(meta, tokens, candidate):
                 return candidate
@@ -187,7 +200,7 @@ def choose(meta: Sequence[int], tokens: int, device: torch.device) -> Route:
     Returns
     -------
     Route
-        ``generic`` (runs everywhere), ``decode`` (to bf16, then torch's product), ``stream`` or ``ring``.
+        ``generic`` (runs everywhere), ``decode`` (to bf16, then torch's product), ``stream``, ``ring`` or ``split``.
 
     Raises
     ------

@@ -101,6 +101,14 @@ GLYD_GPU_API int glyd_gpu_product_plain(void *y, const void *x, uint64_t tokens,
                                         int64_t rows, int64_t cols, void *workspace, uint64_t workspace_nbytes,
                                         const int32_t *config, void *stream);
 
+/* The same for a tiered pack with split roles: some warpgroups decode, others multiply; any number of exceptions. config:
+ * tokens of a tile (64, 128), 64-row blocks of a tile (2), warpgroups that decode (4 with 64 tokens, 3 with 128), blocks along
+ * the columns (0: stream-K), workers (stream-K), dependent launch. Any number of tiles of tokens. */
+GLYD_GPU_API int64_t glyd_gpu_product_split_workspace(const int64_t *meta, uint64_t tokens, const int32_t *config);
+GLYD_GPU_API int glyd_gpu_product_split(void *y, const void *x, uint64_t tokens, const void *bias, const void *pack,
+                                        uint64_t pack_nbytes, const int64_t *meta, void *workspace,
+                                        uint64_t workspace_nbytes, const int32_t *config, void *stream);
+
 /* The same for an mma12 pack and 1 to 16 tokens, without a ring. cols even, x at a multiple of 4 bytes. config: strips of
  * 16 rows of a block, warps, tiles in flight of a warp, dependent launch (as above). */
 GLYD_GPU_API int glyd_gpu_product_stream(void *y, const void *x, uint64_t tokens, const void *bias, const void *pack,

@@ -24,6 +24,10 @@ __device__ __forceinline__ void mb_init(uint32_t bar, uint32_t n) {
 __device__ __forceinline__ void mb_expect(uint32_t bar, uint32_t n) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(n) : "memory");
 }
+/* bytes, without arriving */
+__device__ __forceinline__ void mb_announce(uint32_t bar, uint32_t n) {
+  asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(bar), "r"(n) : "memory");
+}
 __device__ __forceinline__ void mb_arrive(uint32_t bar) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory");
 }
@@ -32,6 +36,15 @@ __device__ __forceinline__ void mb_wait(uint32_t bar, uint32_t phase) {
       "{.reg .pred p; L: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1; @p bra D; bra L; D: }" ::"r"(bar),
       "r"(phase)
       : "memory");
+}
+/* whether a wait would end now */
+__device__ __forceinline__ bool mb_test(uint32_t bar, uint32_t phase) {
+  uint32_t done;
+  asm volatile("{.reg .pred p; mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}"
+               : "=r"(done)
+               : "r"(bar), "r"(phase)
+               : "memory");
+  return done != 0;
 }
 /* makes mbarrier.init visible to the copy engine and the cluster */
 __device__ __forceinline__ void mb_fence_init() {
@@ -160,6 +173,17 @@ __device__ __forceinline__ uint4 ldmatrix4(uint32_t a) {
 __device__ __forceinline__ void bar_sync(int id, int n) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(n) : "memory");
 }
+template <int N, int NOW> __device__ __forceinline__ void set_registers() { /* of all threads of a warpgroup */
+  if constexpr (N > NOW)
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
+  else if constexpr (N < NOW)
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
+}
+__device__ __forceinline__ unsigned load_acquire(const unsigned *a) {
+  unsigned v;
+  asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(v) : "l"(a) : "memory");
+  return v;
+}
 __device__ __forceinline__ uint32_t cluster_rank() {
   uint32_t r;
   asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(r));
@@ -176,6 +200,8 @@ __device__ __forceinline__ void grid_wait() { asm volatile("griddepcontrol.wait;
 __device__ __forceinline__ void grid_release() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 
 /* ---- tensor cores -------------------------------------------------------------- */
+/* a sum is in its register here: the compiler moves nothing of it across */
+__device__ __forceinline__ void pin(float &sum) { asm volatile("" : "+f"(sum)::"memory"); }
 __device__ __forceinline__ void wg_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void wg_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 template <int N> __device__ __forceinline__ void wg_wait() {

@@ -6,19 +6,17 @@
  * sm_90a in the library it says so.
  */
 #include "glyd_gpu.h"
-#include "pack_view.cuh"
+#include "ring_arguments_sm90.cuh"
 #include "ring_launch_sm90.h"
-#include "ring_sm90.cuh"
 #include "tensor_map.h"
 
 namespace {
 
-constexpr int kSharedMaxHopper = 227 * 1024;
-constexpr uint64_t kTokensMax = 0x3FFFFFFF;
-constexpr int64_t kCounterBytes = 1 << 20; /* the start of the workspace: zero between launches; of it, */
-constexpr int64_t kTransposingBytes = 64;  /* at its end, those of the transposed activations */
-
-bool aligned(const void *p, uintptr_t n) { return reinterpret_cast<uintptr_t>(p) % n == 0; }
+using glyd::aligned;
+using glyd::kCounterBytes;
+using glyd::kSharedMaxHopper;
+using glyd::kTokensMax;
+constexpr int64_t kTransposingBytes = 64; /* at the end of the counters, those of the transposed activations */
 
 /* what ring_room counts with; the switches of the layouts know what was compiled */
 bool valid(const glyd::RingConfig &c) {
@@ -64,21 +62,13 @@ int glyd_gpu_product_ring(void *y, const void *x, uint64_t tokens, const void *b
   PackView v;
   if (const int status = glyd_gpu_view(&v, pack, pack_nbytes, meta)) return status;
   const bool tiered = v.layout == GLYD_WEIGHTS_TIERED;
-  if (v.rows > 0x7FFFFFFF || v.n_units > 0xFFFFFFFFll || tokens > kTokensMax || v.cols % 8 || !aligned(x, 16) ||
-      !aligned(y, 16) || !valid(c) ||
+  if (!takes(v, y, x, tokens) || !valid(c) ||
       (c.cluster == 0 && tokens > (uint64_t)c.tokens && !ring_many(tiered, c.tokens, c.wr * c.wk)))
     return -GLYD_E_PARAMETER;
   RingArgs p = {};
-  p.rows = v.rows, p.cols = (int)v.cols, p.tokens = (int)tokens;
-  p.n_blocks = (int)v.row_blocks, p.n_tiles = (int)v.tiles;
-  p.blocks = v.base + GLYD_WEIGHTS_HEADER, p.tiles = v.base + v.tiles_at, p.escapes = v.base + v.escapes_at;
-  p.index = reinterpret_cast<const uint32_t *>(v.base + v.index_at);
-  p.places = reinterpret_cast<const uint32_t *>(v.base + v.places_at);
-  p.values = reinterpret_cast<const uint16_t *>(v.base + v.values_at);
-  p.n_escape_units = (uint64_t)v.n_units, p.n_exceptions = (uint64_t)v.n_exceptions;
-  p.x = static_cast<const __nv_bfloat16 *>(x), p.bias = static_cast<const __nv_bfloat16 *>(bias);
-  p.y = static_cast<__nv_bfloat16 *>(y);
+  set_arguments(p, v, y, x, tokens, bias);
   p.wr = c.wr, p.wk = c.wk, p.kb = c.kb, p.cluster = c.cluster, p.dependent = c.dependent;
+  p.early = ring_early(tiered);
   uint8_t *room_at = static_cast<uint8_t *>(workspace);
   if (const int64_t bytes = glyd_gpu_product_ring_workspace(meta, tokens, config)) {
     if (bytes < 0 || (p.n_blocks + 4) * 4 > kCounterBytes - kTransposingBytes) return -GLYD_E_PARAMETER;
@@ -95,11 +85,7 @@ int glyd_gpu_product_ring(void *y, const void *x, uint64_t tokens, const void *b
     p.transposed = reinterpret_cast<uint16_t *>(room_at + kCounterBytes + partial_bytes(c));
     p.transposed_parts = (int)parts;
   }
-  int device = 0, shared_max = 0;
-  cudaError_t e = cudaGetDevice(&device);
-  if (!e) e = cudaDeviceGetAttribute(&shared_max, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-  if (e) return e;
-  if (shared_max < room.shared) return -GLYD_E_PARAMETER;
+  if (const int e = check_shared(room.shared)) return e;
   p.stage_bytes = room.stage_bytes, p.n_stages = room.n_stages, p.escape_slot = room.escape_slot;
   p.exc_cap = room.exc_cap;
   CUtensorMap mx;

@@ -8,7 +8,9 @@
 #ifndef GLYD_RING_DECODE_SM90_CUH
 #define GLYD_RING_DECODE_SM90_CUH
 
+#ifndef GLYD_EMULATION
 #include "mma_sync.cuh"
+#endif
 #include "ring_sm90.cuh"
 #include "ring_tiered_sm90.cuh"
 
@@ -77,7 +79,7 @@ __device__ __forceinline__ void main_loop(float (&acc)[M / 2], const RingArgs &p
 #pragma unroll
     for (int i = 0; i < NA; i++) acc[i] = 0.f;
 #pragma unroll
-    for (int i = 0; i < NA; i++) asm volatile("" : "+f"(acc[i])::"memory");
+    for (int i = 0; i < NA; i++) pin(acc[i]);
     uint32_t previous = 0;
     bool release = false;
     const uint32_t exponents3 = T::kTiered ? in_register(kTier3Low) : 0;
@@ -132,7 +134,7 @@ __device__ __forceinline__ void main_loop(float (&acc)[M / 2], const RingArgs &p
     }
     wg_wait<0>();
 #pragma unroll
-    for (int i = 0; i < NA; i++) asm volatile("" : "+f"(acc[i])::"memory");
+    for (int i = 0; i < NA; i++) pin(acc[i]);
     __syncwarp();
     if (release && lane == 0) mb_arrive(bars.empty + 8 * previous);
   }
@@ -156,7 +158,7 @@ __device__ __forceinline__ void loop_mma12(float (&acc)[M / 2], const RingArgs &
 #pragma unroll
   for (int i = 0; i < M / 2; i++) acc[i] = 0.f;
 #pragma unroll
-  for (int i = 0; i < M / 2; i++) asm volatile("" : "+f"(acc[i])::"memory");
+  for (int i = 0; i < M / 2; i++) pin(acc[i]);
   uint32_t stage = first + s * stage_bytes, bar = full + 8 * s, previous = 0, ph = phase, left = n, b = 0;
   mb_wait(bar, ph);
   uint32_t at = stage + tile_at, d = (stage >> 4) + act_at;
@@ -190,7 +192,7 @@ __device__ __forceinline__ void loop_mma12(float (&acc)[M / 2], const RingArgs &
   }
   wg_wait<0>();
 #pragma unroll
-  for (int i = 0; i < M / 2; i++) asm volatile("" : "+f"(acc[i])::"memory");
+  for (int i = 0; i < M / 2; i++) pin(acc[i]);
   __syncwarp();
   if (arrives) mb_arrive(previous + 128);
   s = (bar - full) >> 3, phase = ph;

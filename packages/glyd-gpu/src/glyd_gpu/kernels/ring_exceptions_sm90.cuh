@@ -118,9 +118,7 @@ template <int M> __device__ __forceinline__ void transpose_share(const RingArgs 
 }
 /* Whether all of it is there. */
 __device__ __forceinline__ bool transposed(const RingArgs &p) {
-  unsigned parts;
-  asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(parts) : "l"(p.transposing) : "memory");
-  return __all_sync(~0u, parts == (unsigned)p.transposed_parts);
+  return __all_sync(~0u, load_acquire(p.transposing) == (unsigned)p.transposed_parts);
 }
 /* A block does not wait for others, which may not have begun: it writes a column that it needs, as they do. */
 template <int M> __device__ __forceinline__ void transpose_column(const RingArgs &p, uint32_t col, int tok, int lane) {

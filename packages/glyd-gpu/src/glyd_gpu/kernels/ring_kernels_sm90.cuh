@@ -34,10 +34,10 @@ template <int WGS> struct Registers {
                        kProducer = WGS == 4 ? 64 : 56, kLaunched = 65536 / (WGS * 128 + 128) / 8 * 8;
   static_assert(kConsumer * WGS + kProducer <= kLaunched * (WGS + 1), "registers of a block");
   __device__ __forceinline__ static void produce() {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kProducer));
+    set_registers<kProducer, kLaunched>();
   }
   __device__ __forceinline__ static void consume() {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kConsumer));
+    set_registers<kConsumer, kLaunched>();
   }
 };
 
@@ -61,9 +61,8 @@ __global__ void __launch_bounds__(WGS * 128 + 128, 1)
   RingProducer<L, M, kMany> producer;
   grid_release();
   if (warp == WGS * 4) {
-    ring_init(p, bars, WGS * 4, lane, &mx);
     producer.start(p, ring, tile * steps + first, last - first, steps, tok, token_tiles > 1, lane);
-    producer.first(p, &mx, bars, lane);
+    ring_init(p, bars, WGS * 4, lane, &mx);
   } else if (Tile<L>::kTiered && warp < 8) {
     build_table(threadIdx.x, lane);
   }
@@ -71,7 +70,7 @@ __global__ void __launch_bounds__(WGS * 128 + 128, 1)
   if (warp >= WGS * 4) {
     Registers<WGS>::produce();
     if (warp == WGS * 4) {
-      producer.rest(p, &mx, bars, lane);
+      producer.fill(p, &mx, bars, lane);
     } else if (p.n_exceptions) {
       gather_exceptions<L, M, kMany>(p, exc, bars, tile * steps + first, last - first, steps, tok, warp - WGS * 4 - 1,
                                      lane);
@@ -186,9 +185,8 @@ __global__ void __launch_bounds__(WGS * 128 + 128, 1)
   RingProducer<L, M, kMany> producer;
   grid_release();
   if (warp == WGS * 4) {
-    ring_init(p, bars, WGS * 4, lane, &mx);
     producer.start(p, ring, u0, u1 - u0, steps, 0, strides, lane);
-    producer.first(p, &mx, bars, lane);
+    ring_init(p, bars, WGS * 4, lane, &mx);
   } else if (Tile<L>::kTiered && warp < 8) {
     build_table(threadIdx.x, lane);
   }
@@ -196,7 +194,7 @@ __global__ void __launch_bounds__(WGS * 128 + 128, 1)
   if (warp >= WGS * 4) {
     Registers<WGS>::produce();
     if (warp == WGS * 4) {
-      producer.rest(p, &mx, bars, lane);
+      producer.fill(p, &mx, bars, lane);
     } else if (p.n_exceptions) {
       gather_exceptions<L, M, kMany>(p, exc, bars, u0, u1 - u0, steps, 0, warp - WGS * 4 - 1, lane);
       if (kMany && p.transposed) transpose_end(p, warp - WGS * 4 - 1, lane);
@@ -235,9 +233,7 @@ __global__ void __launch_bounds__(WGS * 128 + 128, 1)
         uint32_t last = 0;
         if (k0 == 0) { /* usual: the other parts were done at the start of the next workers' ranges */
           if (tid == 0) {
-            unsigned v;
-            asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(v) : "l"(counter) : "memory");
-            last = v == (unsigned)(wl - wf);
+            last = load_acquire(counter) == (unsigned)(wl - wf);
             if (last) *counter = 0;
             sts32(flag, last);
           }
@@ -297,6 +293,7 @@ __global__ void __launch_bounds__(WGS * 128 + 128, 1)
   }
 }
 
+#ifndef GLYD_EMULATION
 /* ---- launch ---------------------------------------------------------------------- */
 template <int L, int M, int WGS>
 int ring_launch(const CUtensorMap &mx, RingArgs p, const RingConfig &c, const RingRoom &room, cudaStream_t stream) {
@@ -333,6 +330,8 @@ int ring_launch(const CUtensorMap &mx, RingArgs p, const RingConfig &c, const Ri
   e = cudaLaunchKernelEx(&config, kernel, mx, p);
   return e ? e : cudaGetLastError();
 }
+
+#endif
 
 } // namespace glyd
 

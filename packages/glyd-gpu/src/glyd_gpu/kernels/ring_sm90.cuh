@@ -15,13 +15,19 @@
 #define GLYD_RING_SM90_CUH
 
 #include "glyd/format_weights.h"
-#include "ptx_sm90.cuh"
 #include "ring_launch_sm90.h"
+#ifdef GLYD_EMULATION /* on the CPU, in tests */
+#include "emulated_ring_sm90.h"
+#else
+#include "ptx_sm90.cuh"
 #include "wgmma_sm90.cuh"
+#endif
 
 namespace glyd {
 
+#ifndef GLYD_EMULATION
 extern __shared__ __align__(1024) uint8_t ring_memory[];
+#endif
 
 struct RingArgs {
   const uint8_t *blocks;     /* [n_blocks, 128] row block headers */
@@ -47,6 +53,7 @@ struct RingArgs {
   int row_tiles;
   int exc_cap;          /* exceptions of a row block that fit in their buffer */
   int transposed_parts; /* of 16 columns and 64 tokens */
+  int early;            /* stages that are filled before any is waited for */
   int dependent; /* 1: launched ahead of the end of the kernel before; 2: and the pack is older than that kernel */
 };
 
@@ -118,6 +125,8 @@ template <int L, int M, bool MANY> struct RingProducer {
       tile = first / steps, k = ka = (first - tile * steps) * p.wk * p.kb;
     }
     src = p.tiles + ((size_t)tile * p.wr * p.n_tiles + k) * T::kBytes;
+    if (p.dependent == 1) prefetch(p, lane);
+    if (p.dependent != 2) grid_wait(); /* else a pack may be what the kernel before writes */
     policy_w = reread ? policy_evict_normal() : policy_evict_first();
     policy_a = policy_evict_last();
     if (T::kTiered) {
@@ -167,25 +176,36 @@ template <int L, int M, bool MANY> struct RingProducer {
       if (MANY && p.stride) tok = place_of<M>(p, at_a += p.stride).tok;
     }
   }
-  __device__ __forceinline__ void weights(const RingArgs &p, const Bars &bars, int lane, int slot) {
-    const int ks = p.wk * p.kb, per = p.wr * ks;
+  __device__ __forceinline__ void tiles(const RingArgs &p, const Bars &bars, int slot) {
+    const int ks = p.wk * p.kb;
     const size_t row_bytes = (size_t)p.n_tiles * T::kBytes;
-    const uint32_t full = bars.full + 8 * slot, tiles_at = ring + slot * p.stage_bytes + ks * kBoxes * kBox,
-                   escapes_at = tiles_at + per * T::kBytes;
+    if (elect()) {
+      const uint32_t full = bars.full + 8 * slot;
+      const int rows = min(p.wr, p.n_blocks - tile * p.wr);
+      const uint32_t bytes = min(ks, p.n_tiles - k) * T::kBytes;
+      mb_announce(full, rows * bytes + ks * kBoxes * kBox);
+      const uint8_t *from = src;
+      uint32_t to = ring + slot * p.stage_bytes + ks * kBoxes * kBox;
+#pragma unroll 1
+      for (int r = 0; r < rows; r++, from += row_bytes, to += ks * T::kBytes) bulk(to, from, bytes, full, policy_w);
+    }
+    k += ks, src += ks * T::kBytes;
+    if (k >= steps * ks) {
+      k = 0, tile++;
+      if (MANY && p.stride) tile = place_of<M>(p, at += p.stride).tile;
+      src = p.tiles + (size_t)tile * p.wr * row_bytes;
+    }
+  }
+  __device__ __forceinline__ void escapes(const RingArgs &p, const Bars &bars, int lane, int slot) {
+    const int ks = p.wk * p.kb, per = p.wr * ks;
+    const uint32_t full = bars.full + 8 * slot,
+                   escapes_at = ring + slot * p.stage_bytes + ks * kBoxes * kBox + per * T::kBytes;
     uint32_t escape_bytes = 0;
     if (T::kTiered) {
       if ((batch + 1) * per > 32) look_up(p, lane, per);
       escape_bytes = __shfl_sync(~0u, total, batch * per);
     }
-    if (elect()) {
-      const int rows = min(p.wr, p.n_blocks - tile * p.wr);
-      const uint32_t bytes = min(ks, p.n_tiles - k) * T::kBytes;
-      mb_expect(full, rows * bytes + escape_bytes + ks * kBoxes * kBox);
-      const uint8_t *from = src;
-      uint32_t to = tiles_at;
-#pragma unroll 1
-      for (int r = 0; r < rows; r++, from += row_bytes, to += ks * T::kBytes) bulk(to, from, bytes, full, policy_w);
-    }
+    if (elect()) mb_expect(full, escape_bytes);
     if (T::kTiered) {
 #pragma unroll 1
       for (int c = 0; c < per; c++) {
@@ -196,36 +216,34 @@ template <int L, int M, bool MANY> struct RingProducer {
       }
       batch++;
     }
-    k += ks, src += ks * T::kBytes;
-    if (k >= steps * ks) {
-      k = 0, tile++;
-      if (MANY && p.stride) tile = place_of<M>(p, at += p.stride).tile;
-      src = p.tiles + (size_t)tile * p.wr * row_bytes;
-    }
   }
-  /* The first filling. Activations go ahead of the weights of their stage: behind a ring of weights they would come
-   * microseconds late. A launch that is ahead of the kernel before takes the weights, then waits for x. */
-  __device__ __forceinline__ void first(const RingArgs &p, const CUtensorMap *mx, const Bars &bars, int lane) {
-    const int s = min(p.n_stages, n);
-    if (p.dependent == 1) prefetch(p, lane);
-    if (p.dependent != 2) grid_wait();
-    for (int i = 0; i < s; i++) {
+  /* The first filling: a few stages, the others when these are there. All at once would be served together, and come
+   * late together. Tiles go ahead of escapes, whose places are still on their way; activations ahead of both. A launch that
+   * is ahead of the kernel before takes the weights, then waits for x. */
+  __device__ __forceinline__ void fill(const RingArgs &p, const CUtensorMap *mx, const Bars &bars, int lane) {
+    const int early = min(min(p.n_stages, n), p.early);
+    for (int i = 0; i < early; i++) {
       if (p.dependent != 2) activations(p, mx, bars, i);
-      weights(p, bars, lane, i);
+      tiles(p, bars, i);
     }
+    for (int i = 0; i < early; i++) escapes(p, bars, lane, i);
     if (p.dependent == 2) {
       grid_wait();
-      for (int i = 0; i < s; i++) activations(p, mx, bars, i);
+      for (int i = 0; i < early; i++) activations(p, mx, bars, i);
     }
-  }
-  __device__ __forceinline__ void rest(const RingArgs &p, const CUtensorMap *mx, const Bars &bars, int lane) {
-    int slot = 0;
+    int slot = early == p.n_stages ? 0 : early;
     uint32_t phase = 0;
-    for (int i = p.n_stages; i < n; i++) {
-      mb_wait(bars.empty + 8 * slot, phase);
+    for (int i = early; i < n; i++) {
+      if (i < p.n_stages)
+        mb_wait(bars.full + 8 * (i - early), 0);
+      else
+        mb_wait(bars.empty + 8 * slot, phase);
       activations(p, mx, bars, slot);
-      weights(p, bars, lane, slot);
-      if (++slot == p.n_stages) slot = 0, phase ^= 1;
+      tiles(p, bars, slot), escapes(p, bars, lane, slot);
+      if (++slot == p.n_stages) {
+        slot = 0;
+        if (i >= p.n_stages) phase ^= 1;
+      }
     }
   }
   /* ahead of a dependent launch's wait: what the first stages need, into L2 */
