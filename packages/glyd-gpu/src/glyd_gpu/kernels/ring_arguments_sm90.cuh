@@ -44,6 +44,32 @@ inline int check_shared(int nbytes) {
   if (!e) e = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
   return e ? (int)e : most < nbytes ? -GLYD_E_PARAMETER : 0;
 }
+
+template <class A>
+int launch_blocks(void (*kernel)(CUtensorMap, A), const CUtensorMap &mx, const A &p, int64_t blocks, int threads,
+                  int shared, int cluster, int dependent, cudaStream_t stream) {
+  cudaError_t e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+  if (e) return e;
+  cudaLaunchConfig_t config = {};
+  cudaLaunchAttribute attributes[2];
+  config.gridDim = dim3((unsigned)blocks);
+  config.blockDim = dim3((unsigned)threads);
+  config.dynamicSmemBytes = (size_t)shared;
+  config.stream = stream;
+  config.attrs = attributes;
+  if (cluster > 1) {
+    cudaLaunchAttribute &a = attributes[config.numAttrs++];
+    a.id = cudaLaunchAttributeClusterDimension;
+    a.val.clusterDim.x = (unsigned)cluster, a.val.clusterDim.y = a.val.clusterDim.z = 1;
+  }
+  if (dependent) {
+    cudaLaunchAttribute &a = attributes[config.numAttrs++];
+    a.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    a.val.programmaticStreamSerializationAllowed = 1;
+  }
+  e = cudaLaunchKernelEx(&config, kernel, mx, p);
+  return e ? e : cudaGetLastError();
+}
 #endif
 
 } // namespace glyd

@@ -17,11 +17,11 @@
 #ifndef GLYD_RING_KERNELS_SM90_CUH
 #define GLYD_RING_KERNELS_SM90_CUH
 
-#include <type_traits>
-
+#include "ring_arguments_sm90.cuh"
 #include "ring_decode_sm90.cuh"
 #include "ring_exceptions_sm90.cuh"
 #include "ring_launch_sm90.h"
+#include "ring_meet_sm90.cuh"
 
 namespace glyd {
 
@@ -33,12 +33,8 @@ template <int WGS> struct Registers {
                                               : 104,
                        kProducer = WGS == 4 ? 64 : 56, kLaunched = 65536 / (WGS * 128 + 128) / 8 * 8;
   static_assert(kConsumer * WGS + kProducer <= kLaunched * (WGS + 1), "registers of a block");
-  __device__ __forceinline__ static void produce() {
-    set_registers<kProducer, kLaunched>();
-  }
-  __device__ __forceinline__ static void consume() {
-    set_registers<kConsumer, kLaunched>();
-  }
+  __device__ __forceinline__ static void produce() { set_registers<kProducer, kLaunched>(); }
+  __device__ __forceinline__ static void consume() { set_registers<kConsumer, kLaunched>(); }
 };
 
 template <int L> __device__ __forceinline__ uint32_t ring_base() {
@@ -83,7 +79,7 @@ __global__ void __launch_bounds__(WGS * 128 + 128, 1)
     if (p.dependent != 2) grid_wait();
     const int wg = warp >> 2, strip = warp & 3, tid = threadIdx.x & 127, wr = wg / p.wk, wk = wg % p.wk,
               block = tile * p.wr + wr;
-    const int parts = p.cluster * p.wk, me = rank * p.wk + wk, nq = (NB8 + parts - 1) / parts;
+    const int parts = p.cluster * p.wk;
     const RowBases bases(p, block, strip * 16 + (lane >> 2));
     const int64_t row0 = (int64_t)block * 64 + strip * 16;
     int s = 0;
@@ -104,66 +100,7 @@ __global__ void __launch_bounds__(WGS * 128 + 128, 1)
 #pragma unroll
         for (int i = 0; i < NB8; i += 2) output.sixteen(p, 8 * i, acc + 4 * i);
     } else {
-      bar_sync(8, WGS * 128); /* every warpgroup has read the whole ring: its memory now takes the partial sums */
-#pragma unroll
-      for (int i = 0; i < NB8; i++)
-        sts128(ring + ((wg * NB8 + i) * 128 + tid) * 16, __float_as_uint(acc[4 * i]), __float_as_uint(acc[4 * i + 1]),
-               __float_as_uint(acc[4 * i + 2]), __float_as_uint(acc[4 * i + 3]));
-      __syncwarp();
-      if (p.cluster > 1)
-        cluster_arrive(), cluster_wait();
-      else
-        bar_sync(8, WGS * 128);
-      /* the loads of several parts are on their way together: each costs the latency of another block's memory */
-      auto reduce = [&](auto blocks, auto batch) {
-        constexpr int NQ = decltype(blocks)::value, QS = decltype(batch)::value;
-        float f[NQ][4];
-#pragma unroll
-        for (int i = 0; i < NQ; i++) f[i][0] = f[i][1] = f[i][2] = f[i][3] = 0.f;
-        for (int q0 = 0; q0 < parts; q0 += QS) {
-          float4 v[QS][NQ];
-#pragma unroll
-          for (int k = 0; k < QS; k++) {
-            const int q = min(q0 + k, parts - 1);
-            const uint32_t at = ring + (wr * p.wk + q % p.wk) * NB8 * 2048 + tid * 16;
-            const uint32_t src = p.cluster > 1 ? mapa(at, q / p.wk) : at;
-#pragma unroll
-            for (int i = 0; i < NQ; i++) {
-              const uint32_t from = src + min(me * nq + i, NB8 - 1) * 2048;
-              v[k][i] = p.cluster > 1 ? ldc_f4(from) : lds_f4(from);
-            }
-          }
-#pragma unroll
-          for (int k = 0; k < QS; k++)
-            if (q0 + k < parts)
-#pragma unroll
-              for (int i = 0; i < NQ; i++)
-                f[i][0] += v[k][i].x, f[i][1] += v[k][i].y, f[i][2] += v[k][i].z, f[i][3] += v[k][i].w;
-        }
-        __syncwarp();
-        if (p.cluster > 1) cluster_arrive();
-#pragma unroll
-        for (int i = 0; i < NQ; i += 2) {
-          if (i >= nq || me * nq + i >= NB8) break;
-          if (i + 1 < nq && me * nq + i + 1 < NB8)
-            output.sixteen(p, (me * nq + i) * 8, f[i]);
-          else
-            output.eight(p, (me * nq + i) * 8, f[i], lane);
-        }
-      };
-      using std::integral_constant;
-      if (nq == 1)
-        reduce(integral_constant<int, 1>(), integral_constant<int, 4>());
-      else if (nq == 2)
-        reduce(integral_constant<int, 2>(), integral_constant<int, 4>());
-      else if (nq <= 4)
-        reduce(integral_constant<int, 4>(), integral_constant<int, 2>());
-      else if (NB8 > 8 && nq <= 8)
-        reduce(integral_constant<int, 8>(), integral_constant<int, 2>());
-      else if (NB8 > 16)
-        reduce(integral_constant<int, 16>(), integral_constant<int, 1>());
-      __syncwarp();
-      if (p.cluster > 1) cluster_wait();
+      meet_in_shared<M, WGS>(acc, p, output, ring, wg, p.wk, rank, tid, lane);
     }
   }
 }
@@ -224,62 +161,7 @@ __global__ void __launch_bounds__(WGS * 128 + 128, 1)
       if (p.n_exceptions) add_exceptions<L, M, kMany>(acc, p, exc, bars, wg, true, strip, tok, lane, rounds);
       bool out = block < p.n_blocks;
       if (n < steps) { /* a shared tile: the last part to come adds all of them, in column order */
-        auto part = [&](int worker, int first) {
-          return reinterpret_cast<float4 *>(p.partials + (((size_t)worker * 2 + first) * WGS + wg) * (64 * M)) + tid;
-        };
-        const int wf = (int)((((uint32_t)tile * steps + 1) * W - 1) / units),
-                  wl = (int)((((uint32_t)tile * steps + steps) * W - 1) / units);
-        unsigned *counter = p.counters + tile * WGS + wg;
-        uint32_t last = 0;
-        if (k0 == 0) { /* usual: the other parts were done at the start of the next workers' ranges */
-          if (tid == 0) {
-            last = load_acquire(counter) == (unsigned)(wl - wf);
-            if (last) *counter = 0;
-            sts32(flag, last);
-          }
-          bar_sync(1 + wg, 128);
-          last = lds32(flag);
-          bar_sync(1 + wg, 128);
-          if (out && last)
-            for (int q = wf + 1; q <= wl; q++) {
-              const float4 *from = part(q, 0);
-#pragma unroll
-              for (int i = 0; i < NB8; i++) {
-                const float4 v = __ldcg(from + i * 128);
-                acc[4 * i] += v.x, acc[4 * i + 1] += v.y, acc[4 * i + 2] += v.z, acc[4 * i + 3] += v.w;
-              }
-            }
-        }
-        if (!last) {
-          float4 *to = part(w, k0 == 0);
-#pragma unroll
-          for (int i = 0; i < NB8; i++)
-            __stcg(to + i * 128, make_float4(acc[4 * i], acc[4 * i + 1], acc[4 * i + 2], acc[4 * i + 3]));
-          bar_sync(1 + wg, 128);
-          if (tid == 0) {
-            __threadfence();
-            last = atomicAdd(counter, 1u) == (unsigned)(wl - wf);
-            if (last) *counter = 0;
-            sts32(flag, last);
-          }
-          bar_sync(1 + wg, 128);
-          last = lds32(flag);
-          bar_sync(1 + wg, 128);
-          if (out && last) {
-            __threadfence();
-#pragma unroll
-            for (int i = 0; i < NA; i++) acc[i] = -0.f;
-            for (int q = wf; q <= wl; q++) {
-              const float4 *from = part(q, q == wf);
-#pragma unroll
-              for (int i = 0; i < NB8; i++) {
-                const float4 v = __ldcg(from + i * 128);
-                acc[4 * i] += v.x, acc[4 * i + 1] += v.y, acc[4 * i + 2] += v.z, acc[4 * i + 3] += v.w;
-              }
-            }
-          }
-        }
-        out = out && last;
+        out = meet_in_memory<NA, WGS>(acc, p, tile, k0, steps, units, wg, tid, flag, out);
       }
       if (out) {
         Output output(p, out_at, (int64_t)block * 64 + strip * 16, tok, lane);
@@ -301,10 +183,6 @@ int ring_launch(const CUtensorMap &mx, RingArgs p, const RingConfig &c, const Ri
   const int shared = room.shared, row_tiles = (p.n_blocks + c.wr - 1) / c.wr, ks = c.wk * c.kb;
   void (*kernel)(const CUtensorMap, const RingArgs) =
       cluster ? ring_cluster_kernel<L, M, WGS> : ring_streamk_kernel<L, M, WGS>;
-  cudaError_t e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
-  if (e) return e;
-  cudaLaunchConfig_t config = {};
-  cudaLaunchAttribute attributes[2];
   const int64_t token_tiles = (p.tokens + M - 1) / M, steps = (p.n_tiles + ks - 1) / ks,
                 units = (int64_t)row_tiles * steps * (cluster ? 1 : token_tiles),
                 most = token_tiles > 1 ? row_tiles * token_tiles : units;
@@ -312,23 +190,7 @@ int ring_launch(const CUtensorMap &mx, RingArgs p, const RingConfig &c, const Ri
   /* places in the work are products of 32 bits */
   if (blocks > 0x7FFFFFFF || units > 0x7FFFFFFF || (!cluster && units * blocks > 0xFFFFFFFF)) return -GLYD_E_PARAMETER;
   p.row_tiles = row_tiles, p.stride = cluster || token_tiles == 1 ? 0 : (int)blocks;
-  config.gridDim = dim3((unsigned)blocks);
-  config.blockDim = dim3(WGS * 128 + 128);
-  config.dynamicSmemBytes = (size_t)shared;
-  config.stream = stream;
-  config.attrs = attributes;
-  if (c.cluster > 1) {
-    cudaLaunchAttribute &a = attributes[config.numAttrs++];
-    a.id = cudaLaunchAttributeClusterDimension;
-    a.val.clusterDim.x = (unsigned)c.cluster, a.val.clusterDim.y = a.val.clusterDim.z = 1;
-  }
-  if (c.dependent) {
-    cudaLaunchAttribute &a = attributes[config.numAttrs++];
-    a.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    a.val.programmaticStreamSerializationAllowed = 1;
-  }
-  e = cudaLaunchKernelEx(&config, kernel, mx, p);
-  return e ? e : cudaGetLastError();
+  return launch_blocks(kernel, mx, p, blocks, WGS * 128 + 128, shared, c.cluster, c.dependent, stream);
 }
 
 #endif

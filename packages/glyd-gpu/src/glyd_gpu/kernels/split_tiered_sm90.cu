@@ -3,6 +3,7 @@
  *
  * Products with split roles: the configurations that are compiled.
  */
+#include "ring_arguments_sm90.cuh"
 #include "split_tiered_sm90.cuh"
 
 namespace glyd {
@@ -10,33 +11,13 @@ namespace {
 
 template <int M, int C, int D>
 int launch(const CUtensorMap &mx, SplitArgs p, const SplitConfig &c, const SplitRoom &room, cudaStream_t stream) {
-  const auto kernel = split_tiered_kernel<M, C, D>;
-  cudaError_t e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, room.shared);
-  if (e) return e;
-  cudaLaunchConfig_t config = {};
-  cudaLaunchAttribute attributes[2];
   p.row_tiles = (p.n_blocks + C - 1) / C;
   const int64_t token_tiles = (p.tokens + M - 1) / M, units = (int64_t)p.row_tiles * token_tiles * p.n_tiles;
   const int64_t blocks = c.cluster ? p.row_tiles * token_tiles * c.cluster : (c.workers < units ? c.workers : units);
   /* places in the work are products of 32 bits */
   if (blocks > 0x7FFFFFFF || units > 0x7FFFFFFF || units * (blocks + 1) > 0xFFFFFFFF) return -GLYD_E_PARAMETER;
-  config.gridDim = dim3((unsigned)blocks);
-  config.blockDim = dim3(SplitRegisters<M, C, D>::kThreads);
-  config.dynamicSmemBytes = (size_t)room.shared;
-  config.stream = stream;
-  config.attrs = attributes;
-  if (c.cluster > 1) {
-    cudaLaunchAttribute &a = attributes[config.numAttrs++];
-    a.id = cudaLaunchAttributeClusterDimension;
-    a.val.clusterDim.x = (unsigned)c.cluster, a.val.clusterDim.y = a.val.clusterDim.z = 1;
-  }
-  if (c.dependent) {
-    cudaLaunchAttribute &a = attributes[config.numAttrs++];
-    a.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    a.val.programmaticStreamSerializationAllowed = 1;
-  }
-  e = cudaLaunchKernelEx(&config, kernel, mx, p);
-  return e ? e : cudaGetLastError();
+  return launch_blocks(split_tiered_kernel<M, C, D>, mx, p, blocks, SplitRegisters<M, C, D>::kThreads, room.shared,
+                       c.cluster, c.dependent, stream);
 }
 
 } // namespace

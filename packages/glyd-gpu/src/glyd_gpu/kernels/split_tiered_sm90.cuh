@@ -18,10 +18,9 @@
 #ifndef GLYD_SPLIT_TIERED_SM90_CUH
 #define GLYD_SPLIT_TIERED_SM90_CUH
 
-#include <type_traits>
-
-#include "ring_exceptions_sm90.cuh"
+#include "ring_meet_sm90.cuh"
 #include "ring_tiered_sm90.cuh"
+#include "search_places.cuh"
 #include "split_launch_sm90.h"
 #ifndef GLYD_EMULATION
 #include "wgmma_shared_sm90.cuh"
@@ -460,118 +459,11 @@ __global__ void __launch_bounds__(SplitRegisters<M, C, D>::kThreads, 1)
         add_far<M>(acc, p, block, (uint32_t)k0 * 8192, (uint32_t)(k0 + n) * 8192, strip, tok, lane);
       bool out = block < p.n_blocks;
       if (p.cluster > 1) {
-        const int parts = p.cluster, me = rank, nq = (NB8 + parts - 1) / parts;
-        bar_sync(8, C * 128); /* every warpgroup has read the rings: their memory now takes the partial sums */
-#pragma unroll
-        for (int i = 0; i < NB8; i++)
-          sts128(x_at + ((wg * NB8 + i) * 128 + tid) * 16, __float_as_uint(acc[4 * i]), __float_as_uint(acc[4 * i + 1]),
-                 __float_as_uint(acc[4 * i + 2]), __float_as_uint(acc[4 * i + 3]));
-        __syncwarp();
-        cluster_arrive(), cluster_wait();
         Output output(p, out_at, (int64_t)block * 64 + strip * 16, tok, lane);
-        auto reduce = [&](auto blocks, auto batch) {
-          constexpr int NQ = decltype(blocks)::value, QS = decltype(batch)::value;
-          float f[NQ][4];
-#pragma unroll
-          for (int i = 0; i < NQ; i++) f[i][0] = f[i][1] = f[i][2] = f[i][3] = 0.f;
-          for (int q0 = 0; q0 < parts; q0 += QS) {
-            float4 v[QS][NQ];
-#pragma unroll
-            for (int k = 0; k < QS; k++) {
-              const uint32_t src = mapa(x_at + wg * NB8 * 2048 + tid * 16, min(q0 + k, parts - 1));
-#pragma unroll
-              for (int i = 0; i < NQ; i++) v[k][i] = ldc_f4(src + min(me * nq + i, NB8 - 1) * 2048);
-            }
-#pragma unroll
-            for (int k = 0; k < QS; k++)
-              if (q0 + k < parts)
-#pragma unroll
-                for (int i = 0; i < NQ; i++)
-                  f[i][0] += v[k][i].x, f[i][1] += v[k][i].y, f[i][2] += v[k][i].z, f[i][3] += v[k][i].w;
-          }
-          __syncwarp();
-          cluster_arrive();
-#pragma unroll
-          for (int i = 0; i < NQ; i += 2) {
-            if (i >= nq || me * nq + i >= NB8) break;
-            if (i + 1 < nq && me * nq + i + 1 < NB8)
-              output.sixteen(p, (me * nq + i) * 8, f[i]);
-            else
-              output.eight(p, (me * nq + i) * 8, f[i], lane);
-          }
-        };
-        using std::integral_constant;
-        if (nq <= 2)
-          reduce(integral_constant<int, 2>(), integral_constant<int, 4>());
-        else if (nq <= 4)
-          reduce(integral_constant<int, 4>(), integral_constant<int, 2>());
-        else if (NB8 > 8 && nq <= 8)
-          reduce(integral_constant<int, 8>(), integral_constant<int, 1>());
-        else if (NB8 > 16)
-          reduce(integral_constant<int, 16>(), integral_constant<int, 1>());
-        __syncwarp();
-        cluster_wait();
+        meet_in_shared<M, C>(acc, p, output, x_at, wg, 1, rank, tid, lane);
         continue;
       }
-      if (n < steps) { /* a shared tile: the last part to come adds all of them, in column order */
-        const int workers = gridDim.x, w = blockIdx.x;
-        auto part = [&](int worker, int first) {
-          return reinterpret_cast<float4 *>(p.partials + (((size_t)worker * 2 + first) * C + wg) * (64 * M)) + tid;
-        };
-        const int wf = (int)((((uint32_t)v_tile * steps + 1) * workers - 1) / units),
-                  wl = (int)((((uint32_t)v_tile * steps + steps) * workers - 1) / units);
-        unsigned *counter = p.counters + v_tile * C + wg;
-        uint32_t last = 0;
-        if (k0 == 0) { /* usual: the other parts were done at the start of the next workers' ranges */
-          if (tid == 0) {
-            last = load_acquire(counter) == (unsigned)(wl - wf);
-            if (last) *counter = 0;
-            sts32(flag, last);
-          }
-          bar_sync(1 + wg, 128);
-          last = lds32(flag);
-          bar_sync(1 + wg, 128);
-          if (out && last)
-            for (int q = wf + 1; q <= wl; q++) {
-              const float4 *from = part(q, 0);
-#pragma unroll
-              for (int i = 0; i < NB8; i++) {
-                const float4 v = __ldcg(from + i * 128);
-                acc[4 * i] += v.x, acc[4 * i + 1] += v.y, acc[4 * i + 2] += v.z, acc[4 * i + 3] += v.w;
-              }
-            }
-        }
-        if (!last) {
-          float4 *to = part(w, k0 == 0);
-#pragma unroll
-          for (int i = 0; i < NB8; i++)
-            __stcg(to + i * 128, make_float4(acc[4 * i], acc[4 * i + 1], acc[4 * i + 2], acc[4 * i + 3]));
-          bar_sync(1 + wg, 128);
-          if (tid == 0) {
-            __threadfence();
-            last = atomicAdd(counter, 1u) == (unsigned)(wl - wf);
-            if (last) *counter = 0;
-            sts32(flag, last);
-          }
-          bar_sync(1 + wg, 128);
-          last = lds32(flag);
-          bar_sync(1 + wg, 128);
-          if (out && last) {
-            __threadfence();
-#pragma unroll
-            for (int i = 0; i < NA; i++) acc[i] = -0.f;
-            for (int q = wf; q <= wl; q++) {
-              const float4 *from = part(q, q == wf);
-#pragma unroll
-              for (int i = 0; i < NB8; i++) {
-                const float4 v = __ldcg(from + i * 128);
-                acc[4 * i] += v.x, acc[4 * i + 1] += v.y, acc[4 * i + 2] += v.z, acc[4 * i + 3] += v.w;
-              }
-            }
-          }
-        }
-        out = out && last;
-      }
+      if (n < steps) out = meet_in_memory<NA, C>(acc, p, v_tile, k0, steps, units, wg, tid, flag, out);
       if (out) {
         Output output(p, out_at, (int64_t)block * 64 + strip * 16, tok, lane);
 #pragma unroll
