@@ -38,7 +38,7 @@ class ServeOptions:
     graphs
         Steps of answers are captured in CUDA graphs; None: where that can be.
     kv
-        How keys and values are held; auto: plain, until packed ones were measured on a GPU.
+        How keys and values are held; auto: plain, since steps with packed ones take longer.
     prefix_dir
         Folder in which system prompts' keys and values are kept for the next start; None: they are not.
     idle_unload

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import llguidance
 import llguidance.hf
-import llguidance.torch
+import llguidance.numpy  # that for torch imports its compiler, which takes longer than all else here
 import torch
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Matcher:
 
     def __init__(self, inner: llguidance.LLMatcher, n_tokens: int) -> None:
         self._inner = inner
-        self._bits = llguidance.torch.allocate_token_bitmask(1, n_tokens)
+        self._bits = llguidance.numpy.allocate_token_bitmask(1, n_tokens)
 
     @property
     def done(self) -> bool:
@@ -101,9 +101,8 @@ class Matcher:
 
     def mask(self, logits: torch.Tensor) -> None:
         """Set the logits [vocabulary] of tokens that may not come next to minus infinity, in place."""
-        llguidance.torch.fill_next_token_bitmask(self._inner, self._bits, 0)
-        # llguidance's own function compiles itself at the first call, for seconds
-        words = self._bits[0].to(logits.device)
+        llguidance.numpy.fill_next_token_bitmask(self._inner, self._bits, 0)
+        words = torch.from_numpy(self._bits[0]).to(logits.device)
         allowed = (words.unsqueeze(1) >> torch.arange(32, device=logits.device, dtype=torch.int32)) & 1
         logits.masked_fill_(allowed.flatten()[: logits.shape[0]] == 0, -math.inf)
 

