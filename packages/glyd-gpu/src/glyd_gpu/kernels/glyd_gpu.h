@@ -140,8 +140,9 @@ GLYD_GPU_API int glyd_gpu_kv_attention(void *out, const void *q, const void *k_p
  * page stride + t % page tokens. new_k, new_v: of the newest token, used and also written to its slot; or NULL for both.
  * tables: i32 [sequences, pages]; lengths: i32 [sequences] tokens, the newest included, 0: zeros are given and nothing is
  * written. shape: sequences, heads, key heads, channels (a multiple of 8 up to 256), slots, pages, page tokens (a power of
- * two), page stride, splits, then strides in values, each a multiple of 8, of rows and heads of q, new_k and new_v. Slots
- * and lengths are clamped to cache and tables. workspace: as many bytes as the function before says. */
+ * two), page stride, splits, window, then strides in values, each a multiple of 8, of rows and heads of q, new_k and
+ * new_v. With a window that is not 0 token t is where t % window is otherwise, and the newest so many are seen. Slots and
+ * lengths are clamped to cache and tables. workspace: as many bytes as the function before says. */
 GLYD_GPU_API int64_t glyd_gpu_paged_attention_workspace(const int64_t *shape);
 GLYD_GPU_API int glyd_gpu_paged_attention(void *out, const void *q, void *k_cache, void *v_cache, const void *new_k,
                                           const void *new_v, const void *tables, const void *lengths,
