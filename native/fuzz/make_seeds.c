@@ -58,7 +58,7 @@ static int save_pages(void) {
     const uint32_t channels = plain ? 16 : 96;
     size_t size = 0;
     ok &= glyd_kv_pack(frame, sizeof frame, values, channels, channels, work, sizeof work, 0, &size) == GLYD_OK;
-    ok &= save(plain ? "kv-plain.page" : "kv-tiered.page", size);
+    ok &= save(plain ? "kv-plain.page" : "kv-packed.page", size);
   }
   return ok;
 }
