@@ -36,8 +36,8 @@ def draw_levels(results: list[FileResult], path: str) -> None:
         means = [mean for mean in mean_rows(files) if not math.isnan(mean[1])]
         n_files = "1 file" if len(files) == 1 else f"{len(files)} files"
         total = size_text(sum(file.nbytes for file in files))
-        for axes, column, title in ((row[0], 2, "writing"), (row[1], 3, "reading")):
-            points = [(mean[0], mean[column] / 1e6, mean[1]) for mean in means]
+        for axes, column, title in ((row[0], 0, "writing"), (row[1], 1, "reading")):
+            points = [(name, (write, read)[column] / 1e6, ratio) for name, ratio, write, read in means]
             panel(axes, points, f"{kind} ({n_files}, {total}): {title}")
             drawn.append((axes, points))
         row[0].set_ylabel("ratio: content size by stored size")
