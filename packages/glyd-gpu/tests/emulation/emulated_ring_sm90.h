@@ -18,10 +18,6 @@
 
 #define __grid_constant__
 
-struct float4 {
-  float x, y, z, w;
-};
-inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 struct __nv_bfloat16 {
   uint16_t bits;
 };
@@ -37,7 +33,6 @@ inline uint32_t bf16_pair(float a, float b) { return emulated_round(a) | emulate
 inline int __ffs(uint32_t x) { return __builtin_ffs((int)x); }
 inline int __clz(uint32_t x) { return x ? __builtin_clz(x) : 32; }
 inline bool __all_sync(unsigned mask, bool value) { return __ballot_sync(mask, value) == ~0u; }
-inline int max(int a, int b) { return a > b ? a : b; }
 inline int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
 inline uint64_t min(uint64_t a, uint64_t b) { return a < b ? a : b; }
 template <class T> T __ldcg(const T *p) { return *p; }
