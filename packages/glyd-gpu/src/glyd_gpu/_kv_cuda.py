@@ -20,10 +20,11 @@ CHANNELS = (64, 96, 128, 256)  # that kernels are compiled for
 ROOMY = 227 << 10  # bytes of shared memory a block with which more warps run
 WARPS = {True: {True: 12, False: 8}, False: {True: 4, False: 4}}  # of a block: roomy, up to 128 channels
 MOST_SPLITS = 256
-# microseconds of an H200: what a block takes to start, its warps a page each, a warp alone, a page that all warps share
-# (by blocks of a multiprocessor), and putting ranges together
-START_US, PASS_US, ALONE_US, MERGE_US = 7.0, 22.0, 18.0, 3.0
-SHARED_US = {1: 3.0, 2: 4.6}
+# microseconds of an H200: what a block takes to start, its warps a page each, what a last page takes at least and for
+# each warp that has one, and putting ranges together; and where all warps share a page, by blocks of a multiprocessor,
+# what it takes to start, and a page
+START_US, PASS_US, LAST_US, MERGE_US = 7.0, 22.0, 14.0, 3.0
+SHARED_US = {1: (8.0, 5.0), 2: (12.0, 6.1)}
 
 
 class _on:  # noqa: N801  used like a function
@@ -127,11 +128,13 @@ def _division(blocks: int, warps: int, sharing: int, pairs: int, pages: int) -> 
         each, merge = -(-pages // splits), MERGE_US + 0.03 * splits if splits > 1 else 0
         rounds = -(-pairs * splits // blocks)
         passes, rest = divmod(each, warps)
-        cost = rounds * (START_US + passes * PASS_US + (max(ALONE_US, PASS_US * rest / warps) if rest else 0)) + merge
+        last = LAST_US + (PASS_US - LAST_US) * rest / warps if rest else 0
+        cost = rounds * (START_US + passes * PASS_US + last) + merge
         best = min(best, (cost, splits, False))
         if sharing:
-            rounds = -(-pairs * splits // (blocks * sharing))
-            best = min(best, (rounds * (START_US + each * SHARED_US[sharing]) + merge, splits, True))
+            beside = 1 if pairs * splits <= blocks else sharing  # blocks of a multiprocessor
+            start, page = SHARED_US[beside]
+            best = min(best, (-(-pairs * splits // (blocks * beside)) * (start + each * page) + merge, splits, True))
     return best[1], best[2]
 
 
