@@ -372,7 +372,7 @@ def soak_serving(session: nox.Session) -> None:
 @nox.session(reuse_venv=False)
 def install(session: nox.Session) -> None:
     """Run scripts/install.sh from nothing, with the wheels of this tree."""
-    folder = Path(session.create_tmp()) / "wheels"
+    folder = Path(session.create_tmp()).resolve() / "wheels"  # read from another folder
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     for name in ("codec", "store", "cli"):
