@@ -3,6 +3,8 @@
 """System prompts kept in files: written at the second use, put back at the start, and never another's."""
 
 import asyncio
+import hashlib
+import json
 import os
 import threading
 
@@ -12,6 +14,7 @@ import transformers
 from safetensors import safe_open
 from safetensors.torch import save_file
 
+import glyd
 import glyd_gpu
 from glyd_cli.errors import FileError, UsageError
 from glyd_cli.serve import ServeOptions, parse_serve
@@ -311,6 +314,37 @@ def test_what_cannot_be_written_is_said_once(start, tmp_path, monkeypatch):
     assert seen.is_set()
     assert len(start.said) == 1
     assert "a prefix of 256 tokens cannot be kept: " in start.said[0]
+
+
+def test_a_full_disk_is_said(loaded, tmp_path, monkeypatch):
+    """What safetensors makes of errors of the system does not end the thread that writes."""
+
+    def fails(tensors, file, facts):
+        save_file(tensors, os.path.join(file, "missing"), facts)
+
+    said = []
+    kept = Prefixes(tmp_path / "kept", loaded[0], page=64, exact=False, say=said.append)
+    layers = [tuple(torch.randn(2, 128, 2, 32).to(torch.bfloat16)) for _ in range(2)]
+    monkeypatch.setattr("glyd_gpu._kv_saving.save_file", fails)
+    for first in (1, 2):
+        kept._to_write.put(Prefix(list(range(first, first + 128)), layers))
+    kept._to_write.put(None)
+    kept._write_all()
+    assert len(said) == 2
+    assert all("a prefix of 128 tokens cannot be kept: " in text and "cannot be written: " in text for text in said)
+    assert list(kept.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("value", [5.0, float("nan"), 1j])
+def test_tokens_of_another_type_are_damage(loaded, tmp_path, value):
+    kept, (bad, *_) = made(tmp_path, loaded)
+    with safe_open(bad, framework="pt") as file:
+        tensors, facts = {name: file.get_tensor(name) for name in file.keys()}, json.loads(file.metadata()["glyd_kv"])  # noqa: SIM118
+    tensors["ids"] = torch.full((1, 128), value)
+    facts["sha256"]["ids"] = hashlib.sha256(tensors["ids"].numpy().tobytes()).hexdigest()
+    save_file(tensors, bad, {"glyd_kv": json.dumps(facts)})
+    with pytest.raises(glyd.CorruptDataError, match="tokens are torch"):
+        kept.read(bad)
 
 
 def test_refused(loaded, long_path, tmp_path, save_model):

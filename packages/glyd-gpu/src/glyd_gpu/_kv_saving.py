@@ -74,7 +74,10 @@ def save(cache: GlydKVCache, path: str | os.PathLike[str], ids: torch.Tensor | N
     parent, name = os.path.split(target)
     with tempfile.TemporaryDirectory(prefix=f".{name[:200]}.", suffix=".glyd-tmp", dir=parent) as folder:
         temporary = os.path.join(folder, "cache")
-        save_file(tensors, temporary, {_KEY: json.dumps(manifest)})
+        try:
+            save_file(tensors, temporary, {_KEY: json.dumps(manifest)})
+        except SafetensorError as error:  # what the system says, a full disk for one, in a class of its own
+            raise OSError(f"{target} cannot be written: {error}") from error
         with open(temporary, "rb") as written:
             os.fsync(written.fileno())
         os.replace(temporary, target)

@@ -297,6 +297,8 @@ class GlydKVCache(DynamicCache):
         ------
         ParameterError
             A layer holds something else than keys and values, or nothing yet.
+        OSError
+            The file cannot be written; what was there stays.
         """
         from glyd_gpu._kv_saving import save  # noqa: PLC0415
 

@@ -164,7 +164,10 @@ class Prefixes:
         with safe_open(path, framework="pt") as file:
             if "ids" not in file.keys():  # noqa: SIM118 - no mapping
                 raise glyd.CorruptDataError(f"{path}: the tokens are missing")
-            ids: list[int] = file.get_tensor("ids").flatten().tolist()
+            tokens = file.get_tensor("ids")
+        if tokens.dtype != torch.int64:
+            raise glyd.CorruptDataError(f"{path}: tokens are {tokens.dtype}, expected {torch.int64}")
+        ids: list[int] = tokens.flatten().tolist()
         n = cache.get_seq_length()
         if len(ids) != n or n % self._page or path.name != key_of(ids) + _SUFFIX:
             raise glyd.CorruptDataError(f"{path}: {len(ids)} tokens of a cache of {n}, or a file of another name")
