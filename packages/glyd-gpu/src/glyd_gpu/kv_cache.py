@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: BUSL-1.1
 """A cache of transformers with its full pages packed: every key and value is there, bit for bit.
 
-Attention gets the keys and values decoded, and so gives the bits that it gives
-with a plain cache.
+Attention gets the keys and values decoded, and so gives the bits that it gives with a plain cache.
 """
 
 from __future__ import annotations
@@ -37,9 +36,7 @@ def check_device(device: torch.device) -> None:
     if device.type == "cpu" or (device.type == "cuda" and os.environ.get(VARIABLE, "1") != "0"):
         return
     if device.type == "cuda":
-        raise UnsupportedDeviceError(
-            f"packed caches are turned off on GPUs ({VARIABLE}=0), and the keys are on {device}"
-        )
+        raise UnsupportedDeviceError(f"packed caches are turned off on GPUs ({VARIABLE}=0): the keys are on {device}")
     raise UnsupportedDeviceError(f"packed caches run on the CPU and on CUDA devices, and the keys are on {device}")
 
 
