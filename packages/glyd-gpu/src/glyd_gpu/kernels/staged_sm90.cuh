@@ -166,9 +166,7 @@ __device__ __forceinline__ bool staged_meet(float (&acc)[NA], const StagedArgs &
   uint32_t last = 0;
   if (s.k0 == 0) { /* usual: the other parts were done at the start of the next workers' ranges */
     if (tid == 0) {
-      unsigned v;
-      asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(v) : "l"(counter) : "memory");
-      last = v == (unsigned)(wl - wf);
+      last = load_acquire(counter) == (unsigned)(wl - wf);
       if (last) *counter = 0;
       sts32(flag, last);
     }
