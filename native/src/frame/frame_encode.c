@@ -41,7 +41,7 @@ typedef struct job {
   uint64_t n;     /* segments */
   uint64_t next;  /* segment to encode */
   uint64_t ready; /* segment to write */
-  int has_record; /* one of those written is a record segment */
+  int has_record; /* one of those written is a record segment, or an opened one, which may hold some */
   int workers;
   uint64_t n_slots;
   slot *slots;
@@ -71,7 +71,7 @@ static void write_ready(job *j) {
   while (j->status == GLYD_OK && j->ready < j->next) {
     slot *s = &j->slots[j->ready % j->n_slots];
     if (!s->done) return;
-    j->has_record |= s->start[0] == GLYD_KIND_RECORD; /* moving it may write over its start */
+    j->has_record |= glyd_segment_may_be_record(s->start); /* moving it may write over its start */
     if (!append(j, s->start, s->size)) return;
     if (j->index) {
       j->index_end = glyd_frame_put_index_entry(j->index_end, s->content, j->last_content, s->size, j->last_stored);
@@ -130,11 +130,11 @@ static glyd_status write_trailer(job *j) {
   return GLYD_OK;
 }
 
-/* Without a record segment the header need not say that there may be some: fewer bytes, and less memory for its reader.
- * What opened segments hold is not known here. */
+/* Without a record segment the header need not say that there may be some: fewer bytes, and less memory for its
+ * reader. */
 static void drop_records(job *j) {
   uint8_t header[GLYD_HEADER_ENCODE_MAX];
-  if (!j->plan.records || j->has_record || j->plan.containers) return;
+  if (!j->plan.records || j->has_record) return;
   j->plan.records = 0;
   const size_t size = glyd_header_encode_frame(&j->plan, header), rest = j->pos - j->first;
   memmove(j->out + size, j->out + j->first, rest);
@@ -173,11 +173,13 @@ static void release(job *j) {
   glyd_plan_encode_free(&j->plan);
 }
 
-/* A frame as params say, but for the level that its header states. */
+/* A frame as params say, but for the level that its header states. *has_plan: it is as its plan was, no record segment
+ * having been looked for in vain. */
 static glyd_status encode_frame(uint8_t *out, size_t cap, const uint8_t *in, size_t len, const glyd_params *params,
-                                int level, size_t *out_len) {
+                                int level, size_t *out_len, int *has_plan) {
   job j = {.in = in, .len = len, .out = out, .cap = cap};
   *out_len = 0;
+  *has_plan = 1;
   glyd_status status = glyd_plan_encode(&j.plan, params, len);
   if (status) return status;
   glyd_plan_encode_content(&j.plan, params, in, len);
@@ -217,41 +219,61 @@ static glyd_status encode_frame(uint8_t *out, size_t cap, const uint8_t *in, siz
       (void)pthread_mutex_destroy(&j.lock);
     }
   }
-  if (status == GLYD_OK) drop_records(&j);
+  if (status == GLYD_OK) {
+    *has_plan = !j.plan.records || j.has_record;
+    drop_records(&j);
+  }
   if (status == GLYD_OK && j.plan.has_trailer) status = write_trailer(&j);
   release(&j);
   if (status == GLYD_OK) *out_len = j.pos;
   return status;
 }
 
-/* The frame in out[0..*out_len), or that of level ultra if it is smaller: a model that starts from nothing is behind
- * a search where there is little to learn from. */
-static glyd_status keep_smaller(uint8_t *out, size_t cap, const uint8_t *in, size_t len, const glyd_params *params,
-                                glyd_status status, size_t *out_len) {
+/* The frame in out[0..*out_len), if there is one, or that with other params if it is smaller. */
+static glyd_status keep_smaller(uint8_t *out, size_t cap, const uint8_t *in, size_t len, const glyd_params *other,
+                                int level, glyd_status status, size_t *out_len) {
   if (status != GLYD_OK && status != GLYD_E_BUFFER) return status;
-  glyd_params ultra = *params;
-  ultra.level = GLYD_LEVEL_ULTRA;
   const size_t room = status == GLYD_OK ? *out_len : cap;
-  uint8_t *const other = glyd_alloc_get(&params->allocator, room);
-  if (!other) return GLYD_E_MEMORY;
+  uint8_t *const frame = glyd_alloc_get(&other->allocator, room);
+  if (!frame) return GLYD_E_MEMORY;
   size_t size;
-  const glyd_status other_status = encode_frame(other, room, in, len, &ultra, params->level, &size);
+  int has_plan;
+  const glyd_status other_status = encode_frame(frame, room, in, len, other, level, &size, &has_plan);
   if (other_status == GLYD_OK && (status != GLYD_OK || size < *out_len)) {
-    memcpy(out, other, size);
+    memcpy(out, frame, size);
     *out_len = size;
     status = GLYD_OK;
   } else if (other_status != GLYD_OK && other_status != GLYD_E_BUFFER) {
     status = other_status;
   }
-  glyd_alloc_put(&params->allocator, other);
+  glyd_alloc_put(&other->allocator, frame);
   return status;
+}
+
+/* Would segments have another size without records? */
+static int has_other_segments(const glyd_params *params, const glyd_params *without, size_t len) {
+  glyd_plan plan, other;
+  return glyd_plan_encode(&plan, params, len) == GLYD_OK && glyd_plan_encode(&other, without, len) == GLYD_OK &&
+         plan.segment_size != other.segment_size && len > other.segment_size;
 }
 
 glyd_status glyd_frame_encode(uint8_t *out, size_t cap, const uint8_t *in, size_t len, const glyd_params *params,
                               size_t *out_len) {
-  const glyd_status status = encode_frame(out, cap, in, len, params, params ? params->level : 0, out_len);
-  if (!params || params->level != GLYD_LEVEL_COLD || len > GLYD_SMALL_CONTENT) return status;
-  return keep_smaller(out, cap, in, len, params, status, out_len);
+  int has_plan;
+  const int level = params ? params->level : 0;
+  const glyd_status status = encode_frame(out, cap, in, len, params, level, out_len, &has_plan);
+  if (!params) return status;
+  glyd_params other = *params;
+  if (level == GLYD_LEVEL_COLD) {
+    /* a model that starts from nothing is behind a search where there is little to learn from */
+    if (len > GLYD_SMALL_CONTENT) return status;
+    other.level = GLYD_LEVEL_ULTRA;
+    return keep_smaller(out, cap, in, len, &other, level, status, out_len);
+  }
+  /* segments of the size that suits records need not suit what has none */
+  other.records = GLYD_RECORDS_OFF;
+  if (status != GLYD_OK || has_plan || !has_other_segments(params, &other, len)) return status;
+  return keep_smaller(out, cap, in, len, &other, level, status, out_len);
 }
 
 uint64_t glyd_frame_encode_bound(uint64_t len, const glyd_params *params) {

@@ -10,6 +10,7 @@
 #include "fields/fields_choose_encode.h"
 #include "frame/frame_common.h"
 #include "frame/opened_encode.h"
+#include "record/record_encode.h"
 #include "record/record_rows_encode.h"
 
 #define SEGMENT_GRAIN ((uint64_t)4 << 10)
@@ -130,11 +131,26 @@ void glyd_plan_encode_containers(glyd_plan *plan, const uint8_t *in, size_t len)
   plan->containers = glyd_opened_encode_sniff(in, first) ? GLYD_CONTAINERS_ON : GLYD_CONTAINERS_OFF;
 }
 
+/* Does any segment look as if it were records? */
+static int may_have_records(const glyd_plan *plan, const uint8_t *in, size_t len) {
+  glyd_record_way ways[GLYD_RECORD_WAYS];
+  int compare;
+  for (size_t at = 0; at < len; at += (size_t)plan->segment_size) {
+    const size_t left = len - at, size = left < plan->segment_size ? left : (size_t)plan->segment_size;
+    if (glyd_record_ways(in + at, size, ways, &compare) > 0) return 1;
+  }
+  return 0;
+}
+
 void glyd_plan_encode_content(glyd_plan *plan, const glyd_params *params, const uint8_t *in, size_t len) {
-  if (params->records != GLYD_RECORDS_AUTO) return;
-  const size_t first = len < plan->segment_size ? len : (size_t)plan->segment_size;
-  uint8_t separator;
-  if (first <= UINT32_MAX && glyd_record_detect(in, (uint32_t)first, &separator) != GLYD_SHAPE_NONE) return;
+  if (!plan->records) return;
+  if (params->records == GLYD_RECORDS_AUTO) {
+    const size_t first = len < plan->segment_size ? len : (size_t)plan->segment_size;
+    uint8_t separator;
+    if (first <= UINT32_MAX && glyd_record_detect(in, (uint32_t)first, &separator) != GLYD_SHAPE_NONE) return;
+  } else if (plan->containers != GLYD_CONTAINERS_OFF || may_have_records(plan, in, len)) {
+    return; /* those in containers are not seen here */
+  }
   glyd_params without = *params;
   without.records = GLYD_RECORDS_OFF;
   (void)glyd_plan_encode(plan, &without, len);

@@ -59,7 +59,7 @@ void glyd_plan_encode_free(glyd_plan *plan);
 /* Decide plan->containers, if it is AUTO: as for weights. */
 void glyd_plan_encode_containers(glyd_plan *plan, const uint8_t *in, size_t len);
 
-/* Leave records out if they are AUTO and the content, all of it in one place, does not begin with any. */
+/* Leave records out if the content, all of it in one place, does not begin with any (AUTO) or looks like none. */
 void glyd_plan_encode_content(glyd_plan *plan, const glyd_params *params, const uint8_t *in, size_t len);
 
 #endif

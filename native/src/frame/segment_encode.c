@@ -43,15 +43,35 @@ uint64_t glyd_segment_encode_workspace(const glyd_plan *plan) {
   return plan->records ? first + glyd_segment_record_encode_workspace(&plan->lz) : first;
 }
 
+/* A filtered segment, of any number of bytes below len; *size 0: no filter pays. */
+static glyd_status encode_filtered(const glyd_plan *plan, void *workspace, const uint8_t *in, size_t len,
+                                   uint8_t *payload, size_t *size) {
+  const uint64_t records = plan->records ? glyd_segment_record_encode_workspace(&plan->lz) : 0;
+  uint8_t *const own = (uint8_t *)workspace + glyd_segment_encode_workspace(plan) - records -
+                       glyd_segment_filter_encode_workspace(&plan->lz);
+  return glyd_segment_filter_encode(&plan->lz, workspace, own, in, len, payload, len - 1, size);
+}
+
+/* The segment of a plan without records: filtered if that pays, else of blocks. GLYD_E_BUFFER: blocks take more
+ * than cap. */
+static glyd_status encode_plain(const glyd_plan *plan, void *workspace, const uint8_t *in, size_t len, uint8_t *payload,
+                                size_t cap, int *kind, size_t *size) {
+  *kind = GLYD_KIND_FILTERED;
+  const glyd_status status = encode_filtered(plan, workspace, in, len, payload, size);
+  if (status || *size > 0) return status;
+  *kind = GLYD_KIND_LZ;
+  return glyd_lz_encode(&plan->lz, workspace, in, len, payload, cap, size);
+}
+
 #define SAMPLE ((size_t)256 << 10)
 
-/* Are so many bytes surely fewer than an LZ segment takes? Judged by a part of
- * the content, which on its own takes more than its share. */
-static glyd_status beats_lz(const glyd_plan *plan, void *workspace, const uint8_t *in, size_t len, uint8_t *scratch,
-                            size_t size, int *beats) {
+/* Are so many bytes surely fewer than a segment without records takes? Judged, where that takes long to make, by a
+ * part of the content, which on its own takes more than its share. */
+static glyd_status beats_plain(const glyd_plan *plan, void *workspace, const uint8_t *in, size_t len, uint8_t *scratch,
+                               size_t size, int *beats) {
   size_t part;
   *beats = 0;
-  if (len < 4 * SAMPLE) return GLYD_OK;
+  if (plan->lz.level <= GLYD_LEVEL_MAX || len < 4 * SAMPLE) return GLYD_OK;
   const glyd_status status =
       glyd_lz_encode(&plan->lz, workspace, in + (len - SAMPLE) / 2, SAMPLE, scratch, SAMPLE, &part);
   if (status == GLYD_E_BUFFER) part = SAMPLE;
@@ -60,37 +80,44 @@ static glyd_status beats_lz(const glyd_plan *plan, void *workspace, const uint8_
 }
 
 #define SMALL_RECORD ((size_t)1 << 20) /* content up to which bytes count for more than the rate of writing */
+#define SAID_BY_HEADER 3               /* bytes of a frame's header, to say that there may be records */
 
-/* Is an LZ segment better than what there is? Small ones are read faster than columns: up to level max, those have to
- * be a 32nd smaller. */
-static int is_better(const glyd_plan *plan, size_t lz_size, size_t size, int kind) {
-  const size_t most = kind == GLYD_KIND_RECORD && plan->lz.level <= GLYD_LEVEL_MAX ? size + size / 32 : size;
-  return lz_size < most;
-}
-
-/* An LZ segment if that is better; small ones at level max by the level above. own: what records are made in. */
+/* The segment without records instead of the one there is, if that is better; small ones at level max by the level
+ * above, if that takes fewer bytes. It is read faster than columns: up to level max, those have to be a 32nd smaller.
+ * own: what records are made in; cap: of the payload. */
 static glyd_status encode_beside(const glyd_plan *plan, void *workspace, uint8_t *own, const uint8_t *in, size_t len,
-                                 uint8_t *payload, int *kind, size_t *size) {
-  const size_t room = *size + *size / 8; /* a level above max takes about so much less */
-  size_t lz_size;
-  glyd_status status = glyd_lz_encode(&plan->lz, workspace, in, len, own, room, &lz_size);
-  if (status == GLYD_E_BUFFER) return GLYD_OK;
+                                 uint8_t *payload, size_t cap, int *kind, size_t *size) {
+  const size_t less = plan->lz.level <= GLYD_LEVEL_MAX ? *size / 32 : 0,
+               most = *size + (less > SAID_BY_HEADER ? less : SAID_BY_HEADER);
+  const int small = plan->lz.level == GLYD_LEVEL_MAX && len <= SMALL_RECORD;
+  const size_t room = most + (small ? *size / 8 : 0); /* the level above takes about so much less */
+  int plain_kind;
+  size_t plain_size;
+  glyd_status status = encode_plain(plan, workspace, in, len, own, room, &plain_kind, &plain_size);
+  if (status) return status == GLYD_E_BUFFER ? GLYD_OK : status;
+  const uint8_t *plain = own;
   glyd_lz_config higher = plan->lz;
   higher.level = GLYD_LEVEL_HIGH;
-  const uint64_t at = GLYD_RECORD_ALIGN(room), own_size = glyd_segment_record_encode_workspace(&plan->lz);
-  if (status == GLYD_OK && plan->lz.level == GLYD_LEVEL_MAX && len <= SMALL_RECORD &&
-      at + glyd_lz_encode_workspace(&higher) <= own_size) {
-    status = glyd_lz_encode(&higher, own + at, in, len, own, room, &lz_size);
-    if (status == GLYD_E_BUFFER) return GLYD_OK; /* more than at level max: hardly ever */
+  uint8_t *const other = own + GLYD_RECORD_ALIGN(room), *const lz = other + GLYD_RECORD_ALIGN(room);
+  const uint64_t own_size = glyd_segment_record_encode_workspace(&plan->lz);
+  if (small && (uint64_t)(lz - own) + glyd_lz_encode_workspace(&higher) <= own_size) {
+    size_t higher_size;
+    status = glyd_lz_encode(&higher, lz, in, len, other, plain_size, &higher_size);
+    if (status == GLYD_OK) {
+      plain = other;
+      plain_size = higher_size;
+    } else if (status != GLYD_E_BUFFER) {
+      return status;
+    }
   }
-  if (status || !is_better(plan, lz_size, *size, *kind)) return status;
-  memcpy(payload, own, lz_size);
-  *kind = GLYD_KIND_LZ;
-  *size = lz_size;
+  if (plain_size > most || plain_size > cap) return GLYD_OK;
+  memcpy(payload, plain, plain_size);
+  *kind = plain_kind;
+  *size = plain_size;
   return GLYD_OK;
 }
 
-/* The smaller of a record and an LZ segment; *size 0: it is not a record. */
+/* The smaller of a record segment and one without records; *size 0: it is not a record. */
 static glyd_status encode_record(const glyd_plan *plan, void *workspace, const uint8_t *in, size_t len,
                                  uint8_t *payload, size_t cap, int *kind, size_t *size) {
   uint8_t *const own =
@@ -100,19 +127,10 @@ static glyd_status encode_record(const glyd_plan *plan, void *workspace, const u
     return GLYD_OK;
   }
   int beats;
-  const glyd_status status = beats_lz(plan, workspace, in, len, own, *size, &beats);
+  const glyd_status status = beats_plain(plan, workspace, in, len, own, *size, &beats);
   *kind = GLYD_KIND_RECORD;
   if (status || beats) return status;
-  return encode_beside(plan, workspace, own, in, len, payload, kind, size);
-}
-
-/* A filtered segment; *size 0: no filter pays. */
-static glyd_status encode_filtered(const glyd_plan *plan, void *workspace, const uint8_t *in, size_t len,
-                                   uint8_t *payload, size_t *size) {
-  const uint64_t records = plan->records ? glyd_segment_record_encode_workspace(&plan->lz) : 0;
-  uint8_t *const own = (uint8_t *)workspace + glyd_segment_encode_workspace(plan) - records -
-                       glyd_segment_filter_encode_workspace(&plan->lz);
-  return glyd_segment_filter_encode(&plan->lz, workspace, own, in, len, payload, len - 1, size);
+  return encode_beside(plan, workspace, own, in, len, payload, cap, kind, size);
 }
 
 /* A cold segment; a small one as blocks, if those are fewer bytes. */
@@ -224,15 +242,8 @@ static glyd_status encode_closed(const glyd_plan *plan, void *workspace, uint64_
     const glyd_status status = encode_record(plan, workspace, in, len, payload, len - 1, kind, size);
     if (status || *size > 0) return status;
   }
-  glyd_status status;
-  if (!plan->cold) {
-    *kind = GLYD_KIND_FILTERED;
-    status = encode_filtered(plan, workspace, in, len, payload, size);
-    if (status || *size > 0) return status;
-  }
-  *kind = GLYD_KIND_LZ;
-  status = plan->cold ? encode_cold(plan, workspace, in, len, payload, kind, size)
-                      : glyd_lz_encode(&plan->lz, workspace, in, len, payload, len - 1, size);
+  const glyd_status status = plan->cold ? encode_cold(plan, workspace, in, len, payload, kind, size)
+                                        : encode_plain(plan, workspace, in, len, payload, len - 1, kind, size);
   if (status != GLYD_E_BUFFER) return status;
   if (pass)
     glyd_checksum_pass_copy(pass, payload, in, 0, len);
@@ -282,4 +293,8 @@ glyd_status glyd_segment_encode(const glyd_plan *plan, void *workspace, uint64_t
   *start = glyd_header_encode_segment(plan, kind, len, payload_size, hash, payload);
   *size = (size_t)(payload + payload_size - *start);
   return GLYD_OK;
+}
+
+int glyd_segment_may_be_record(const uint8_t *start) {
+  return start[0] == GLYD_KIND_RECORD || start[0] == GLYD_KIND_OPENED;
 }

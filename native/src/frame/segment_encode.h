@@ -25,4 +25,7 @@ uint64_t glyd_segment_encode_workspace(const glyd_plan *plan);
 glyd_status glyd_segment_encode(const glyd_plan *plan, void *workspace, uint64_t at, const uint8_t *in, size_t len,
                                 uint8_t *payload, const uint8_t **start, size_t *size);
 
+/* Is the segment at start a record, or an opened one, which may hold some? */
+int glyd_segment_may_be_record(const uint8_t *start);
+
 #endif

@@ -164,9 +164,12 @@ glyd_status glyd_stream_encode_create(glyd_cctx **ctx, const glyd_params *params
   return GLYD_OK;
 }
 
-static void put_header(glyd_cctx *c) {
+/* has_records: segments may be records. */
+static void put_header(glyd_cctx *c, int has_records) {
+  glyd_plan plan = c->plan;
+  plan.records = has_records;
   c->pending = c->small;
-  c->pending_size = glyd_header_encode_frame(&c->plan, c->small);
+  c->pending_size = glyd_header_encode_frame(&plan, c->small);
   c->stored = c->pending_size;
 }
 
@@ -180,7 +183,8 @@ static void begin_frame(glyd_cctx *c) {
   c->plan.containers = c->plan.base ? GLYD_CONTAINERS_OFF : c->params.containers;
   c->stored = 0;
   c->state = STATE_GATHER;
-  if (c->plan.containers != GLYD_CONTAINERS_AUTO) put_header(c); /* else the content decides about it */
+  /* else the content decides about it */
+  if (c->plan.containers != GLYD_CONTAINERS_AUTO && !c->plan.records) put_header(c, 0);
 }
 
 /* Write what waits; 1 when all of it is written. */
@@ -242,23 +246,29 @@ static void wait_for_slot(glyd_cctx *c) {
   c->pending_size = c->slots[c->drained].size;
 }
 
-/* Encode the slots that have content and start to write them. */
-static glyd_status encode_batch(glyd_cctx *c) {
+/* Do segments say that they may be records? Without one, the header need not: but that is known only of content that
+ * is one segment. */
+static int has_records(const glyd_cctx *c, int is_all) {
+  return c->plan.records && !(is_all && c->n_full == 1 && !glyd_segment_may_be_record(c->slots[0].start));
+}
+
+/* Encode the slots that have content and start to write them. ends: it is the last of the frame. */
+static glyd_status encode_batch(glyd_cctx *c, int ends) {
   const uint64_t total = (uint64_t)(c->n_full - 1) * c->plan.segment_size + c->slots[c->n_full - 1].len;
   batch b = {.ctx = c, .first = c->content - total};
   atomic_init(&b.next, 0);
-  const int has_header = c->stored > 0;
+  const int has_header = c->stored > 0, is_all = ends || c->content == c->plan.content_size;
   if (c->segments == 0) {
     const glyd_status status = glyd_plan_encode_weights(&c->plan, c->slots[0].from, c->slots[0].len);
     if (status) return status;
   }
-  if (!has_header) {
-    glyd_plan_encode_containers(&c->plan, c->slots[0].from, c->slots[0].len);
-    put_header(c);
-  }
+  if (!has_header) glyd_plan_encode_containers(&c->plan, c->slots[0].from, c->slots[0].len);
   glyd_thread_team(glyd_thread_worth(c->n_full, total, GLYD_ENCODE_GRAIN), encode_slots, &b);
+  for (int i = 0; i < c->n_full; i++)
+    if (c->slots[i].status) return c->slots[i].status;
+  if (!has_header) put_header(c, has_records(c, is_all));
   for (int i = 0; i < c->n_full; i++) {
-    const glyd_status status = c->slots[i].status ? c->slots[i].status : record_segment(c, &c->slots[i]);
+    const glyd_status status = record_segment(c, &c->slots[i]);
     if (status) return status;
   }
   c->drained = has_header ? 0 : -1;
@@ -328,12 +338,15 @@ static glyd_status advance(glyd_cctx *c, glyd_in *in, glyd_op op, int *done) {
     if (status) return status;
     if (op != GLYD_CONTINUE && in->pos == in->size && c->n_full < c->plan.threads && c->slots[c->n_full].len > 0)
       c->n_full++;
-    if (c->n_full == c->plan.threads || (c->n_full > 0 && op != GLYD_CONTINUE)) return encode_batch(c);
+    if (c->n_full == c->plan.threads || (c->n_full > 0 && op != GLYD_CONTINUE)) {
+      const int ends = op == GLYD_END && in->pos == in->size && c->slots[c->n_full - 1].len < c->plan.segment_size;
+      return encode_batch(c, ends);
+    }
     *done = op != GLYD_END;
     if (op != GLYD_END) return GLYD_OK;
     if (c->stored == 0) { /* no content has come */
       c->plan.containers = GLYD_CONTAINERS_OFF;
-      put_header(c);
+      put_header(c, 0);
       return GLYD_OK;
     }
     return begin_trailer(c);
