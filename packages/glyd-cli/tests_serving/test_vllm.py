@@ -197,6 +197,14 @@ def test_every_log_is_of_a_test():
 
 def test_logs_without_a_known_cause():
     assert classify("(EngineCore) ERROR 11-30 [core.py:1] RuntimeError: odd thing").text == "RuntimeError: odd thing"
+    outer = "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}"
+    log = [
+        "(EngineCore pid=7) ERROR 12-01 03:45:58 [core.py:1136] EngineCore failed to start.",
+        "(EngineCore pid=7) ERROR 12-01 03:45:58 [core.py:1136] ValueError: key [1] is odd",
+        f"(APIServer pid=5) {outer}",
+    ]
+    assert classify("\n".join(log), code=1).text == "ValueError: key [1] is odd"
+    assert classify(log[-1], code=1).text == outer
     assert classify("", code=7).text == "it ended with code 7"
     assert "killed" in classify("all is well", code=-9).text
 

@@ -126,6 +126,8 @@ _RULES = (
 
 _OUT_OF_MEMORY = re.compile(r"OutOfMemoryError|CUDA out of memory|CUDA error: out of memory")
 _CAPTURE = re.compile(r"Capturing CUDA graphs?|capture_model|warming up sampler")
+_OUTER = re.compile(r"(?:Engine core|WorkerProc) initialization failed")  # one process of another that has the cause
+_PREFIX = re.compile(r"^(?:\(\w[^)]*\) )?(?:[A-Z]+ [\d: -]+\[[^\]]*\] )?")
 
 
 def classify(log: str, *, code: int | None = None) -> Cause:
@@ -159,9 +161,10 @@ def classify(log: str, *, code: int | None = None) -> Cause:
         return Cause(
             "vLLM was killed, most likely since the machine ran out of memory: glyd doctor says how much is free"
         )
-    last = next((line for line in reversed(log.splitlines()) if "Error" in line), "")
-    message = last.rpartition("] ")[2].strip() or (f"it ended with code {code}" if code else "no reason in its log")
-    return Cause(message[:300])
+    errors = [line for line in log.splitlines() if "Error" in line]
+    causes = [line for line in errors if not _OUTER.search(line)] or errors
+    message = _PREFIX.sub("", causes[-1]).strip() if causes else ""
+    return Cause(message[:300] or (f"it ended with code {code}" if code else "no reason in its log"))
 
 
 def _value(rule: _Rule, found: re.Match[str]) -> float | None:
