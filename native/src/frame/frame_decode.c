@@ -215,6 +215,7 @@ static glyd_status get_workspace(job *j, uint64_t size, void **workspace, glyd_e
   if (j->memory + cost > most) return glyd_frame_fail(error, GLYD_E_LIMIT_MEMORY, 0, most, j->memory + cost);
   *workspace = glyd_alloc_get(j->allocator, size);
   if (!*workspace) return glyd_frame_fail(error, GLYD_E_MEMORY, 0, cost, 0);
+  if (size >= GLYD_LARGE_WORKSPACE) glyd_alloc_use_whole(*workspace, size);
   j->memory += cost;
   return GLYD_OK;
 }

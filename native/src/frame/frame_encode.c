@@ -154,8 +154,10 @@ static glyd_status allocate(job *j) {
   for (uint64_t i = 0; i < j->n_slots && !j->in_place; i++)
     if (!(j->slots[i].buffer = glyd_alloc_get(a, GLYD_SEGMENT_BUFFER(segment)))) return GLYD_E_MEMORY;
   const uint64_t workspace = glyd_segment_encode_workspace(&j->plan);
-  for (int i = 0; workspace && i < j->workers; i++)
+  for (int i = 0; workspace && i < j->workers; i++) {
     if (!(j->workspaces[i] = glyd_alloc_get(a, workspace))) return GLYD_E_MEMORY;
+    if (j->plan.records) glyd_alloc_use_whole(j->workspaces[i], workspace);
+  }
   if (j->plan.has_trailer) {
     j->index = glyd_alloc_get(a, j->n * GLYD_INDEX_ENTRY_MAX);
     if (!j->index) return GLYD_E_MEMORY;

@@ -11,6 +11,10 @@
 
 #include "glyd/glyd.h"
 
+/* Workspaces from here on come as new pages each time, which take a fifth of the time of reading records if they are
+ * small ones (record/spec.md). */
+#define GLYD_LARGE_WORKSPACE ((uint64_t)24 << 20)
+
 /* Bytes of workspace, aligned to 64, for segments of this kind and size in the frame; 0: none. */
 uint64_t glyd_segment_decode_workspace(const glyd_frame_info *frame, int kind, uint64_t content_size);
 

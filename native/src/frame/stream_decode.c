@@ -144,6 +144,7 @@ static glyd_status get_workspace(glyd_dctx *c, slot *s, const glyd_frame_info *f
   free_workspace(c, s);
   s->workspace = glyd_alloc_get(&c->allocator, need);
   if (!s->workspace) return glyd_frame_fail(error, GLYD_E_MEMORY, 0, need, 0);
+  if (need >= GLYD_LARGE_WORKSPACE) glyd_alloc_use_whole(s->workspace, need);
   s->workspace_cap = need;
   return GLYD_OK;
 }

@@ -153,6 +153,7 @@ glyd_status glyd_stream_encode_create(glyd_cctx **ctx, const glyd_params *params
     s->content = glyd_alloc_get(a, plan.segment_size);
     s->buffer = glyd_alloc_get(a, GLYD_SEGMENT_BUFFER(plan.segment_size));
     if (workspace) s->workspace = glyd_alloc_get(a, workspace);
+    if (s->workspace && plan.records) glyd_alloc_use_whole(s->workspace, workspace);
     complete = s->content && s->buffer && (s->workspace || !workspace);
   }
   const glyd_status reset = complete ? glyd_stream_encode_reset(c, params->content_size) : GLYD_E_MEMORY;
