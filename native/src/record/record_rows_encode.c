@@ -225,8 +225,8 @@ int glyd_record_may_be_log(const uint8_t *in, uint32_t len, uint8_t separator) {
   const uint32_t n = len < GLYD_RECORD_SAMPLE ? len : GLYD_RECORD_SAMPLE;
   const uint8_t *const p = in + (len - n) / 2;
   uint32_t fields = 0;
-  if (separator == '\t' || separator == GLYD_RECORD_FIXED) return 0;
-  if (separator != ',') return 1;
+  if (separator == GLYD_RECORD_FIXED) return 0;
+  if (separator != ',' && separator != '\t') return 1;
   for (uint32_t i = 0; i < n; i++) fields += p[i] == separator || p[i] == '\n';
   return fields * LONG_FIELD < n;
 }
