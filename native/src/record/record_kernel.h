@@ -427,16 +427,39 @@ static int batch(glyd_record_table *table) {
 typedef struct slot16 {
   uint8_t b[16];
 } slot16;
+
+GLYD_INLINE slot16 load_slot16(const uint8_t *p) {
+  slot16 v;
+  memcpy(&v, p, sizeof v);
+  return v;
+}
+
+GLYD_INLINE void store_slot16(uint8_t *p, slot16 v) { memcpy(p, &v, sizeof v); }
+
+/* One register: the compiler makes two of a struct, and eight slots do not fit then. */
+#if defined(GLYD_RECORD_AVX2)
+typedef __m256i slot32;
+
+GLYD_INLINE slot32 load_slot32(const uint8_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
+GLYD_INLINE void store_slot32(uint8_t *p, slot32 v) { _mm256_storeu_si256((__m256i *)(void *)p, v); }
+#else
 typedef struct slot32 {
   uint8_t b[32];
 } slot32;
 
+GLYD_INLINE slot32 load_slot32(const uint8_t *p) {
+  slot32 v;
+  memcpy(&v, p, sizeof v);
+  return v;
+}
+
+GLYD_INLINE void store_slot32(uint8_t *p, slot32 v) { memcpy(p, &v, sizeof v); }
+#endif
+
 #define ADDRESS(k, LOG) const uint8_t *const s##k = q[k].slots + ((size_t)(uint32_t)q[k].index[row] << (LOG))
-#define LOAD(k, TYPE)               \
-  TYPE v##k;                        \
-  memcpy(&v##k, s##k, sizeof v##k); \
+#define LOAD(k, TYPE)                  \
+  const TYPE v##k = load_##TYPE(s##k); \
   const size_t n##k = s##k[sizeof v##k - 1]
-#define STORE(k, at) memcpy(at, &v##k, sizeof v##k)
 
 #define DEFINE_PIECES(NAME, TYPE, LOG)                                                             \
   GLYD_INLINE uint8_t *NAME(const glyd_record_piece *q, uint32_t n, uint8_t *out, size_t row) {    \
@@ -459,14 +482,14 @@ typedef struct slot32 {
       LOAD(7, TYPE);                                                                               \
       uint8_t *const o1 = out + n0, *const o2 = o1 + n1, *const o3 = o2 + n2, *const o4 = o3 + n3; \
       uint8_t *const o5 = o4 + n4, *const o6 = o5 + n5, *const o7 = o6 + n6;                       \
-      STORE(0, out);                                                                               \
-      STORE(1, o1);                                                                                \
-      STORE(2, o2);                                                                                \
-      STORE(3, o3);                                                                                \
-      STORE(4, o4);                                                                                \
-      STORE(5, o5);                                                                                \
-      STORE(6, o6);                                                                                \
-      STORE(7, o7);                                                                                \
+      store_##TYPE(out, v0);                                                                       \
+      store_##TYPE(o1, v1);                                                                        \
+      store_##TYPE(o2, v2);                                                                        \
+      store_##TYPE(o3, v3);                                                                        \
+      store_##TYPE(o4, v4);                                                                        \
+      store_##TYPE(o5, v5);                                                                        \
+      store_##TYPE(o6, v6);                                                                        \
+      store_##TYPE(o7, v7);                                                                        \
       out = o7 + n7;                                                                               \
     }                                                                                              \
     if (n >= 4) {                                                                                  \
@@ -479,10 +502,10 @@ typedef struct slot32 {
       LOAD(2, TYPE);                                                                               \
       LOAD(3, TYPE);                                                                               \
       uint8_t *const o1 = out + n0, *const o2 = o1 + n1, *const o3 = o2 + n2;                      \
-      STORE(0, out);                                                                               \
-      STORE(1, o1);                                                                                \
-      STORE(2, o2);                                                                                \
-      STORE(3, o3);                                                                                \
+      store_##TYPE(out, v0);                                                                       \
+      store_##TYPE(o1, v1);                                                                        \
+      store_##TYPE(o2, v2);                                                                        \
+      store_##TYPE(o3, v3);                                                                        \
       out = o3 + n3;                                                                               \
       n -= 4;                                                                                      \
       q += 4;                                                                                      \
@@ -492,8 +515,8 @@ typedef struct slot32 {
       ADDRESS(1, LOG);                                                                             \
       LOAD(0, TYPE);                                                                               \
       LOAD(1, TYPE);                                                                               \
-      STORE(0, out);                                                                               \
-      STORE(1, out + n0);                                                                          \
+      store_##TYPE(out, v0);                                                                       \
+      store_##TYPE(out + n0, v1);                                                                  \
       out += n0 + n1;                                                                              \
       n -= 2;                                                                                      \
       q += 2;                                                                                      \
@@ -501,7 +524,7 @@ typedef struct slot32 {
     if (n > 0) {                                                                                   \
       ADDRESS(0, LOG);                                                                             \
       LOAD(0, TYPE);                                                                               \
-      STORE(0, out);                                                                               \
+      store_##TYPE(out, v0);                                                                       \
       out += n0;                                                                                   \
     }                                                                                              \
     return out;                                                                                    \
@@ -543,9 +566,9 @@ static GLYD_NOINLINE uint8_t *row_careful(const glyd_record_table *table, uint8_
 }
 
 GLYD_INLINE uint8_t *copy_text(uint8_t *out, const uint8_t *from, size_t len) {
-  memcpy(out, from, 32); /* sources are followed by GLYD_RECORD_PAD readable bytes */
+  store_slot32(out, load_slot32(from)); /* sources are followed by GLYD_RECORD_PAD readable bytes */
   if (len > 32) {
-    memcpy(out + 32, from + 32, 32);
+    store_slot32(out + 32, load_slot32(from + 32));
     if (len > 64) memcpy(out + 64, from + 64, len - 64);
   }
   return out + len;
