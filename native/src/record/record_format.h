@@ -192,62 +192,59 @@ static void format_numbers(const number_column *k, unsigned size) {
   }
 }
 
-/* Times of day of a batch as text. */
-typedef struct clock_text {
-  uint64_t time[GLYD_RECORD_BATCH]; /* two digits each of hour, minute, second, and "00" */
-  uint64_t fraction[GLYD_RECORD_BATCH];
-} clock_text;
+/* The text of values from begin on and before end: of a minute, or of a day where there are no times. */
+typedef struct minute_text {
+  int64_t begin, end, day_begin, day_end;
+  uint8_t text[32];
+} minute_text;
 
-/* rest: of a day. */
-static void clocks_of(const glyd_record_date *date, const uint64_t *rest, uint32_t n, clock_text *out) {
-  uint32_t clock[GLYD_RECORD_BATCH], fraction[GLYD_RECORD_BATCH];
-  const uint64_t unit = (uint64_t)date->unit;
-  /* a time of day is below 2^37, the unit at most 10^6: the product is exact */
-  const uint64_t reciprocal = unit > 1 ? UINT64_MAX / unit + 1 : 0;
-  for (uint32_t i = 0; i < n; i++) {
-    clock[i] = unit > 1 ? (uint32_t)(((unsigned __int128)rest[i] * reciprocal) >> 64) : (uint32_t)rest[i];
-    fraction[i] = (uint32_t)(rest[i] - clock[i] * unit);
+/* That of the minute, or the day, in which x lies. */
+static GLYD_NOINLINE void find_minute(const glyd_record_date *date, int64_t x, minute_text *m) {
+  const int64_t a_day = date->unit != 0 ? 86400 * date->unit : 1;
+  if (x < m->day_begin || x >= m->day_end) {
+    uint32_t second, fraction;
+    const int64_t day = glyd_record_date_split(date, x, &second, &fraction);
+    glyd_record_date_day(date, day, m->text);
+    m->day_begin = day * a_day;
+    m->day_end = m->day_begin + a_day;
   }
-  for (uint32_t i = 0; i < n; i++) {
-    const uint32_t minute = clock[i] / 60, hour = minute / 60;
-    clock[i] = hour * 1000000 + (minute - hour * 60) * 10000 + (clock[i] - minute * 60) * 100;
-  }
-  digits_of(clock, n, out->time, 1);
-  if (date->digits > 0) digits_of(fraction, n, out->fraction, 1);
+  m->begin = m->day_begin;
+  m->end = m->day_end;
+  if (date->unit == 0) return;
+  /* a time of day is below 2^37, a minute at most 6 * 10^7 < 2^26: the product is exact */
+  const uint64_t a_minute = 60 * (uint64_t)date->unit, reciprocal = UINT64_MAX / a_minute + 1;
+  const uint32_t minute = (uint32_t)(((unsigned __int128)(uint64_t)(x - m->day_begin) * reciprocal) >> 64);
+  m->begin += (int64_t)(minute * a_minute);
+  m->end = m->begin + (int64_t)a_minute;
+  if (date->hour >= 0) glyd_record_two(m->text + date->hour, minute / 60);
+  if (date->minute >= 0) glyd_record_two(m->text + date->minute, minute % 60);
 }
 
+/* Times that follow one another share a minute: its text is copied, and the rest of a value is, in decimal, seconds and
+ * fraction as they stand. */
 static void format_dates(const number_column *k, unsigned size) {
   const glyd_record_column *const c = k->f->column;
   const glyd_record_date *const date = &c->date;
-  const int64_t a_day = date->unit != 0 ? 86400 * date->unit : 1;
-  int64_t begin = 0, end = 0; /* values of the day whose text is there */
-  uint8_t day_text[32] = {0}, days[GLYD_RECORD_BATCH * 32 + 8];
-  uint64_t rest[GLYD_RECORD_BATCH];
+  minute_text m = {0, 0, 0, 0, {0}};
+  uint8_t minutes[GLYD_RECORD_BATCH * 32 + 8]; /* what follows a slot's text reaches into the next one */
+  uint32_t rest[GLYD_RECORD_BATCH];
+  uint64_t digits[GLYD_RECORD_BATCH];
   for (uint32_t i = 0; i < k->n; i++) {
     const int64_t x = c->base + (int64_t)((uint64_t)(uint32_t)k->v[i] * c->divisor);
-    if (x < begin || x >= end) {
-      uint32_t second, fraction;
-      const int64_t day = glyd_record_date_split(date, x, &second, &fraction);
-      glyd_record_date_day(date, day, day_text);
-      begin = day * a_day;
-      end = begin + a_day;
-    }
-    memcpy(days + (size_t)i * 32, day_text, 32);
-    rest[i] = (uint64_t)(x - begin);
+    if (x < m.begin || x >= m.end) find_minute(date, x, &m);
+    memcpy(minutes + (size_t)i * 32, m.text, 32);
+    rest[i] = (uint32_t)(x - m.begin);
   }
-  clock_text clocks;
-  if (date->unit > 0) clocks_of(date, rest, k->n, &clocks);
-  const unsigned unused = 8 * (8u - date->digits);
+  if (date->unit > 0) digits_of(rest, k->n, digits, 1);
+  const unsigned unused = 8 * (8u - date->digits), second = 8 * (6u - date->digits);
   const uint64_t keep = UINT64_MAX << (8 * date->digits);
   uint8_t *d = k->slots;
   for (uint32_t i = 0; i < k->n; i++, d += size) {
-    memcpy(d, days + (size_t)i * 32, size);
+    const uint8_t *const minute = minutes + (size_t)i * 32;
+    memcpy(d, minute, size);
     if (date->digits > 0)
-      glyd_store64(d + date->fraction,
-                   clocks.fraction[i] >> unused | (glyd_load64(days + (size_t)i * 32 + date->fraction) & keep));
-    if (date->hour >= 0) glyd_store16(d + date->hour, (uint16_t)clocks.time[i]);
-    if (date->minute >= 0) glyd_store16(d + date->minute, (uint16_t)(clocks.time[i] >> 16));
-    if (date->second >= 0) glyd_store16(d + date->second, (uint16_t)(clocks.time[i] >> 32));
+      glyd_store64(d + date->fraction, digits[i] >> unused | (glyd_load64(minute + date->fraction) & keep));
+    if (date->second >= 0) glyd_store16(d + date->second, (uint16_t)(digits[i] >> second));
     put_slot(d, size, date->len, k->f);
   }
 }
