@@ -500,6 +500,21 @@ static int setup_table(rebuild *b, uint32_t t) {
   return 1;
 }
 
+/* How many of n rows are of each of so many templates? 0: one is of another. Four counts in turns: one would have to
+ * wait for itself where rows are alike. */
+static int count_rows(const uint8_t *selector, uint32_t n, uint32_t templates, uint32_t *counts) {
+  uint32_t part[4][256] = {{0}};
+  for (uint32_t r = 0; r < n; r++) part[r & 3][selector[r]]++;
+  for (uint32_t t = 0; t < 256; t++) {
+    const uint32_t sum = part[0][t] + part[1][t] + part[2][t] + part[3][t];
+    if (t < templates)
+      counts[t] = sum;
+    else if (sum > 0)
+      return 0;
+  }
+  return 1;
+}
+
 static int setup(rebuild *b) {
   const uint32_t n = b->model.n_tables;
   uint32_t counts[GLYD_RECORD_TABLES_MAX] = {0};
@@ -509,10 +524,7 @@ static int setup(rebuild *b) {
     const glyd_record_stream *const s = take(b, b->model.rows);
     if (!s) return 0;
     b->selector = s->data;
-    for (uint32_t r = 0; r < b->model.rows; r++) {
-      if (s->data[r] >= n - 1) return 0;
-      counts[1 + s->data[r]]++;
-    }
+    if (!count_rows(s->data, b->model.rows, n - 1, counts + 1)) return 0;
   }
   b->tables = glyd_record_arena_get(b->arena, n * sizeof *b->tables);
   if (!b->tables) return 0;

@@ -241,7 +241,7 @@ static void format_dates(const number_column *k, unsigned size) {
   uint8_t *d = k->slots;
   for (uint32_t i = 0; i < k->n; i++, d += size) {
     const uint8_t *const minute = minutes + (size_t)i * 32;
-    memcpy(d, minute, size);
+    memcpy(d, minute, 32); /* of a size that the compiler knows */
     if (date->digits > 0)
       glyd_store64(d + date->fraction, digits[i] >> unused | (glyd_load64(minute + date->fraction) & keep));
     if (date->second >= 0) glyd_store16(d + date->second, (uint16_t)(digits[i] >> second));
