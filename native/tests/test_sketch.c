@@ -68,6 +68,7 @@ static void check_marks(void) {
       const uint64_t marks = glyd_match_marks_first(data + at, 64, spacing_log);
       TEST_AT("spacing 2^%u, at %zu", spacing_log, at);
       CHECK_EQ(glyd_match_marks(glyd_cpu_features(), data + at, spacing_log), marks);
+      CHECK_EQ(glyd_match_marks(glyd_cpu_select(GLYD_CPU_CHOICE_AVX2), data + at, spacing_log), marks);
       CHECK_EQ(glyd_match_marks(GLYD_CPU_SCALAR, data + at, spacing_log), marks);
       CHECK_EQ(glyd_match_marks_first(data + at, 7, spacing_log), marks & 127);
       /* the same bytes give the same mark wherever they stand */
@@ -88,7 +89,7 @@ static void check_lists(void) {
   static uint16_t listed[BLOCKS * GLYD_MARKS_AT_ONCE], places[BLOCKS * GLYD_MARKS_AT_ONCE];
   const size_t size = BLOCKS * GLYD_MARKS_AT_ONCE + GLYD_MARK_BYTES;
   guard end = guard_new(size, 0);
-  const unsigned cpus[] = {glyd_cpu_features(), GLYD_CPU_SCALAR};
+  const unsigned cpus[] = {glyd_cpu_features(), glyd_cpu_select(GLYD_CPU_CHOICE_AVX2), GLYD_CPU_SCALAR};
   for (unsigned spacing_log = 1; spacing_log <= 10; spacing_log += 3) {
     for (size_t at = 0; at < LEN - size; at += 997) {
       memcpy(end.p, data + at, size);
@@ -96,7 +97,7 @@ static void check_lists(void) {
       for (size_t i = 0; i + GLYD_MARK_BYTES < size; i++)
         if (glyd_match_marks_first(end.p + i, 1, spacing_log)) listed[n++] = (uint16_t)i;
       TEST_AT("spacing 2^%u, at %zu", spacing_log, at);
-      for (unsigned c = 0; c < 2; c++) {
+      for (unsigned c = 0; c < 3; c++) {
         CHECK_EQ(glyd_match_marks_list(cpus[c], end.p, BLOCKS, spacing_log, places), n);
         CHECK_BYTES(places, listed, n * sizeof *places);
       }

@@ -69,6 +69,32 @@ AVX2_CODE static size_t list_avx2(const uint8_t *p, size_t blocks, unsigned spac
   }
   return n;
 }
+
+#define AVX512_CODE __attribute__((target("avx2,bmi,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512vl,avx512vbmi2")))
+
+/* Put the places of 32 bits behind the n that are listed, and anything behind these: at most 32 in all. */
+AVX512_CODE static inline size_t list_32(uint32_t marks, __m512i at, uint16_t *places, size_t n) {
+  _mm512_storeu_si512(places + n, _mm512_maskz_compress_epi16(marks, at));
+  return n + (size_t)__builtin_popcount(marks);
+}
+
+/* No branch depends on where marks are: half of the blocks have one. */
+AVX512_CODE static size_t list_avx512(const uint8_t *p, size_t blocks, unsigned spacing_log, uint16_t *places) {
+  static const uint16_t first[32] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
+                                     16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
+  __m512i at = _mm512_loadu_si512(first);
+  const __m512i half = _mm512_set1_epi16(32);
+  size_t n = 0;
+  for (size_t i = 0; i < blocks; i++) {
+    __builtin_prefetch(p + i * GLYD_MARKS_AT_ONCE + AHEAD);
+    const uint64_t marks = marks_avx2(p + i * GLYD_MARKS_AT_ONCE, spacing_log);
+    n = list_32((uint32_t)marks, at, places, n);
+    at = _mm512_add_epi16(at, half);
+    n = list_32((uint32_t)(marks >> 32), at, places, n);
+    at = _mm512_add_epi16(at, half);
+  }
+  return n;
+}
 #endif
 
 uint64_t glyd_match_marks(unsigned cpu, const uint8_t *p, unsigned spacing_log) {
@@ -81,6 +107,7 @@ uint64_t glyd_match_marks(unsigned cpu, const uint8_t *p, unsigned spacing_log) 
 
 size_t glyd_match_marks_list(unsigned cpu, const uint8_t *p, size_t blocks, unsigned spacing_log, uint16_t *places) {
 #if defined(__x86_64__)
+  if (cpu & GLYD_CPU_AVX512) return list_avx512(p, blocks, spacing_log, places);
   if (cpu & GLYD_CPU_AVX2) return list_avx2(p, blocks, spacing_log, places);
 #endif
   (void)cpu;
