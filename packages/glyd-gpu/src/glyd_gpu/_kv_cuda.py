@@ -55,25 +55,60 @@ def check_channels(channels: int) -> None:
         raise ShapeError(f"kernels for pages are there for heads of {CHANNELS} channels, not {channels}")
 
 
+class Packing:
+    """Pages that the device makes, and whose sizes the host waits for in `finish`.
+
+    Parameters
+    ----------
+    x
+        Keys or values [pages, 128, channels], at least one page.
+    """
+
+    def __init__(self, x: torch.Tensor) -> None:
+        ops.check_values(x)
+        n, _, self._channels = x.shape
+        check_channels(self._channels)
+        source = x.detach().contiguous()
+        if source.data_ptr() % 16:
+            source = source.clone()
+        with _on(x.device) as stream:
+            self._places = torch.zeros(n + 1, dtype=torch.int64, device=x.device)
+            nbytes = n * glyd_codec.kv_page_bound(self._channels)
+            self._largest = torch.empty(nbytes, dtype=torch.uint8, device=x.device)
+            sizes, channels = self._places[1:].data_ptr(), self._channels
+            call("glyd_gpu_kv_pack", self._largest.data_ptr(), sizes, source.data_ptr(), n, channels, stream)
+            self._places.cumsum_(0)
+            self._known = torch.empty(n + 1, dtype=torch.int64, pin_memory=True)
+            self._known.copy_(self._places, non_blocking=True)
+            self._stream = torch.cuda.current_stream(x.device)
+            self._is_known = torch.cuda.Event()
+            self._is_known.record(self._stream)
+
+    def finish(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the pages, one behind the other, and where each starts, on the host.
+
+        They are put there on the stream that they were made on; the current one waits for it.
+        """
+        self._is_known.synchronize()
+        known, n, device = self._known, self._known.numel() - 1, self._places.device
+        with torch.cuda.stream(self._stream), _on(device) as stream:
+            pages = torch.empty(int(known[-1]), dtype=torch.uint8, device=device)
+            places, largest = self._places.data_ptr(), self._largest.data_ptr()
+            call("glyd_gpu_kv_place", pages.data_ptr(), places, largest, n, self._channels, stream)
+        current = torch.cuda.current_stream(device)
+        if current != self._stream:
+            current.wait_stream(self._stream)
+            pages.record_stream(current)
+        return pages, known.clone()
+
+
 def kv_pack(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the pages of keys or values, and where each starts; waits for their sizes."""
     ops.check_values(x)
-    n, _, channels = x.shape
-    check_channels(channels)
-    source = x.detach().contiguous()
-    if source.data_ptr() % 16:
-        source = source.clone()
-    if not n:
+    check_channels(x.shape[2])
+    if not x.shape[0]:
         return torch.empty(0, dtype=torch.uint8, device=x.device), torch.zeros(1, dtype=torch.int64)
-    with _on(x.device) as stream:
-        places = torch.zeros(n + 1, dtype=torch.int64, device=x.device)
-        largest = torch.empty(n * glyd_codec.kv_page_bound(channels), dtype=torch.uint8, device=x.device)
-        call("glyd_gpu_kv_pack", largest.data_ptr(), places[1:].data_ptr(), source.data_ptr(), n, channels, stream)
-        places.cumsum_(0)
-        known = places.cpu()
-        pages = torch.empty(int(known[-1]), dtype=torch.uint8, device=x.device)
-        call("glyd_gpu_kv_place", pages.data_ptr(), places.data_ptr(), largest.data_ptr(), n, channels, stream)
-    return pages, known
+    return Packing(x).finish()
 
 
 def kv_unpack(pages: torch.Tensor, places: torch.Tensor, channels: int) -> torch.Tensor:

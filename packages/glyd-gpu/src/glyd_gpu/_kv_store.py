@@ -5,18 +5,33 @@
 Pages lie in *chunks*, one for each time that pages were made. A table says for
 every sequence, head and 128 tokens in which chunk the page is and where. So
 sequences share pages (beams, prefixes), and reordering moves numbers only.
+
+On a GPU the host learns late how large new pages are: waiting for that at once
+would leave the GPU without work. So they are put in their places when the table
+is first asked for, or by `PagedTensor.settle`; until then they are only counted.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
+from glyd_gpu import _kv_cuda
 from glyd_gpu._kv_ops import TOKENS
 
 _SHIFT = 40  # a table entry is chunk << 40 | place in it
 _MASK = (1 << _SHIFT) - 1
+
+
+@dataclass
+class _New:
+    """Pages that are made, and not in the table yet."""
+
+    shape: tuple[int, int, int]  # sequences, heads, pages of each
+    finish: Callable[[], tuple[torch.Tensor, torch.Tensor]]  # gives the pages and where each starts
 
 
 @dataclass
@@ -34,10 +49,11 @@ class PagedTensor:
     """
 
     tail: torch.Tensor
-    table: torch.Tensor = field(default_factory=lambda: torch.empty((0, 0, 0), dtype=torch.int64))
-    chunks: dict[int, torch.Tensor] = field(default_factory=dict)
+    _table: torch.Tensor = field(default_factory=lambda: torch.empty((0, 0, 0), dtype=torch.int64))
+    _chunks: dict[int, torch.Tensor] = field(default_factory=dict)
     next_chunk: int = 0
     _addresses: torch.Tensor | None = None
+    _new: _New | None = None
 
     @classmethod
     def empty(cls, like: torch.Tensor) -> PagedTensor:
@@ -46,10 +62,52 @@ class PagedTensor:
         tail = like.new_empty((batch, heads, 0, channels))
         return cls(tail, torch.empty((batch, heads, 0), dtype=torch.int64))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy of it holds."""
+        self.settle()
+        return self.__dict__
+
+    @property
+    def table(self) -> torch.Tensor:
+        """Where the pages are; waits until that is known."""
+        self.settle()
+        return self._table
+
+    @table.setter
+    def table(self, table: torch.Tensor) -> None:
+        self._table = table
+
+    @property
+    def chunks(self) -> dict[int, torch.Tensor]:
+        """Pages by the number of their chunk; waits until they are in their places."""
+        self.settle()
+        return self._chunks
+
+    @chunks.setter
+    def chunks(self, chunks: dict[int, torch.Tensor]) -> None:
+        self._chunks = chunks
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all pages are in their places."""
+        return self._new is None
+
+    def settle(self) -> None:
+        """Put new pages in their places; waits until their sizes are known."""
+        if self._new is None:
+            return
+        shape, (pages, places) = self._new.shape, self._new.finish()
+        self._new = None
+        entries = places[:-1].cpu() | self.next_chunk << _SHIFT
+        self._table = torch.cat([self._table, entries.view(shape)], dim=2)
+        self._chunks[self.next_chunk] = pages
+        self.next_chunk += 1
+        self._merge()
+
     @property
     def n_pages(self) -> int:
         """Pages of each sequence and head."""
-        return int(self.table.shape[2])
+        return int(self._table.shape[2]) + (self._new.shape[2] if self._new else 0)
 
     @property
     def n_tokens(self) -> int:
@@ -64,6 +122,7 @@ class PagedTensor:
 
     def addresses(self) -> torch.Tensor:
         """Return where in memory each page of the table is, int64 on its device."""
+        self.settle()
         if self._addresses is None or self._addresses.shape != self.table.shape:
             starts = {number: chunk.data_ptr() for number, chunk in self.chunks.items()}
             number = self.table >> _SHIFT
@@ -80,12 +139,8 @@ class PagedTensor:
         if n:
             batch, heads, _, channels = tail.shape
             whole = tail[:, :, : n * TOKENS].reshape(batch * heads * n, TOKENS, channels)
-            pages, places = torch.ops.glyd.kv_pack(whole)
-            entries = places[:-1].cpu() | self.next_chunk << _SHIFT
-            self.table = torch.cat([self.table, entries.view(batch, heads, n)], dim=2)
-            self.chunks[self.next_chunk] = pages
-            self.next_chunk += 1
-            self._merge()
+            self.settle()
+            self._new = _New((batch, heads, n), _begin(whole))
             tail = tail[:, :, n * TOKENS :]
         self.tail = (
             tail.clone() if n or tail is new else tail
@@ -165,6 +220,7 @@ class PagedTensor:
 
     def select(self, sequences: torch.Tensor) -> None:
         """Keep these sequences, in this order; one may be there several times, and then shares its pages."""
+        self.settle()
         self._addresses = None
         self.tail = self.tail.index_select(0, sequences.to(self.tail.device))
         self.table = self.table.index_select(0, sequences.to("cpu"))
@@ -216,6 +272,14 @@ class PagedTensor:
             del self.chunks[number]
             self.chunks[self.next_chunk] = moved
             self.next_chunk += 1
+
+
+def _begin(whole: torch.Tensor) -> Callable[[], tuple[torch.Tensor, torch.Tensor]]:
+    """Pack pages; on a GPU the host goes on, and waits in what is returned."""
+    if whole.device.type == "cuda":
+        return _kv_cuda.Packing(whole).finish
+    made: tuple[torch.Tensor, torch.Tensor] = torch.ops.glyd.kv_pack(whole)
+    return lambda: made
 
 
 def page_nbytes(chunk: torch.Tensor, place: int) -> int:

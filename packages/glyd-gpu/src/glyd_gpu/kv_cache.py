@@ -165,6 +165,10 @@ class PackedLayer(DynamicLayer):
         """Move the layer back to its device, packed."""
         self._each(lambda store: store.to(self.device, non_blocking=True))
 
+    def settle(self) -> None:
+        """Put new pages in their places."""
+        self._each(PagedTensor.settle)
+
     @property
     def nbytes(self) -> int:
         """Bytes that the layer holds."""
@@ -279,6 +283,24 @@ class GlydKVCache(DynamicCache):
         for layer in self.layers:
             if isinstance(layer, PackedLayer):
                 layer.direct = direct and not offloading  # else the pages are gone when the attention comes to them
+        self._unsettled: PackedLayer | None = None  # of the last update: its new pages may not be in their places yet
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Add tokens to a layer and return what they see; as `DynamicCache` does.
+
+        New pages are put in their places when the next layer comes: a host that waited for their sizes at once would
+        leave a GPU without work.
+        """
+        states: tuple[torch.Tensor, torch.Tensor] = super().update(key_states, value_states, layer_idx, *args, **kwargs)
+        before, layer = self._unsettled, self.layers[layer_idx]
+        if before is not None and before is not layer:
+            before.settle()
+        self._unsettled = layer if isinstance(layer, PackedLayer) else None
+        if self.offloading and self._unsettled is not None:  # layers come and go on another stream
+            self._unsettled.settle()
+        return states
 
     def save(self, path: str | os.PathLike[str], *, ids: torch.Tensor | None = None) -> None:
         """Write the cache to a file, packed as it is, with SHA-256 of every part.
