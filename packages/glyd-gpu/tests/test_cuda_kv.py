@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from glyd_gpu import ShapeError, UnsupportedDeviceError, _kv_cuda, kv_cache
+from glyd_gpu import ShapeError, UnsupportedDeviceError, _kv_cuda
 
 CHECK = Path(__file__).resolve().parents[1] / "bench" / "check_kv.py"
 
@@ -18,7 +18,7 @@ CHECK = Path(__file__).resolve().parents[1] / "bench" / "check_kv.py"
 @pytest.mark.gpu
 @pytest.mark.skipif(not CHECK.is_file(), reason="bench is in a checkout only, not in an sdist")
 def test_checks_pass():
-    environment = {name: value for name, value in os.environ.items() if name != kv_cache.VARIABLE}
+    environment = {name: value for name, value in os.environ.items() if name != _kv_cuda.VARIABLE}
     done = subprocess.run(
         [sys.executable, str(CHECK)], env=environment, capture_output=True, text=True, timeout=1200, check=False
     )
@@ -27,15 +27,15 @@ def test_checks_pass():
 
 
 def test_devices(monkeypatch):
-    monkeypatch.delenv(kv_cache.VARIABLE, raising=False)
+    monkeypatch.delenv(_kv_cuda.VARIABLE, raising=False)
     for device in ("cpu", "cuda", "cuda:1"):
-        kv_cache.check_device(torch.device(device))
+        _kv_cuda.check_device(torch.device(device))
     with pytest.raises(UnsupportedDeviceError, match=r"on the CPU and on CUDA devices.*on meta"):
-        kv_cache.check_device(torch.device("meta"))
-    monkeypatch.setenv(kv_cache.VARIABLE, "0")
-    kv_cache.check_device(torch.device("cpu"))
+        _kv_cuda.check_device(torch.device("meta"))
+    monkeypatch.setenv(_kv_cuda.VARIABLE, "0")
+    _kv_cuda.check_device(torch.device("cpu"))
     with pytest.raises(UnsupportedDeviceError, match=r"turned off on GPUs \(GLYD_KV_CUDA=0\).*on cuda:1"):
-        kv_cache.check_device(torch.device("cuda:1"))
+        _kv_cuda.check_device(torch.device("cuda:1"))
 
 
 def test_head_sizes_without_kernels():

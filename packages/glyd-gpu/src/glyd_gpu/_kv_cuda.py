@@ -6,16 +6,18 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 
 import torch
 
 import glyd_codec
 from glyd_gpu import _kv_ops as ops
 from glyd_gpu._backend_cuda import check_cuda
-from glyd_gpu._errors import CudaError, ShapeError
+from glyd_gpu._errors import CudaError, ShapeError, UnsupportedDeviceError
 from glyd_gpu._library import call, load
 from glyd_gpu._ops import library
 
+VARIABLE = "GLYD_KV_CUDA"  # set to 0: no packed caches on GPUs
 CHANNELS = (64, 96, 128, 256)  # that kernels are compiled for
 ROOMY = 227 << 10  # bytes of shared memory a block with which more warps run
 WARPS = {True: {True: 12, False: 8}, False: {True: 4, False: 4}}  # of a block: roomy, up to 128 channels
@@ -41,6 +43,21 @@ class _on:  # noqa: N801  used like a function
 
     def __exit__(self, *args: object) -> None:
         self.guard.__exit__(*args)
+
+
+def check_device(device: torch.device) -> None:
+    """Refuse devices that packed caches do not run on.
+
+    Raises
+    ------
+    UnsupportedDeviceError
+        With what to do.
+    """
+    if device.type == "cpu" or (device.type == "cuda" and os.environ.get(VARIABLE, "1") != "0"):
+        return
+    if device.type == "cuda":
+        raise UnsupportedDeviceError(f"packed caches are turned off on GPUs ({VARIABLE}=0): the keys are on {device}")
+    raise UnsupportedDeviceError(f"packed caches run on the CPU and on CUDA devices, and the keys are on {device}")
 
 
 def check_channels(channels: int) -> None:

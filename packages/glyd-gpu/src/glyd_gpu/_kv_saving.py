@@ -25,9 +25,10 @@ from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 import glyd_codec
 from glyd_gpu._backend_reference import bytes_of
 from glyd_gpu._errors import CorruptDataError, ParameterError, UnsupportedVersionError
+from glyd_gpu._kv_cuda import check_device
 from glyd_gpu._kv_ops import TOKENS
 from glyd_gpu._kv_store import PagedTensor
-from glyd_gpu.kv_cache import GlydKVCache, PackedLayer, PackedSlidingWindowLayer, check_device
+from glyd_gpu.kv_cache import GlydKVCache, PackedLayer, PackedSlidingWindowLayer
 
 VERSION = 1
 _KEY = "glyd_kv"

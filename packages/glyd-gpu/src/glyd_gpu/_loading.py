@@ -110,7 +110,8 @@ def from_pretrained(
         _verify(path, packed=found is not None)
     target = _device(device)
     if kv_cache == "packed":
-        from glyd_gpu.kv_cache import check_device, install  # noqa: PLC0415
+        from glyd_gpu._kv_cuda import check_device  # noqa: PLC0415
+        from glyd_gpu.kv_cache import install  # noqa: PLC0415
 
         check_device(target)
     wanted = hf.get("dtype", hf.get("torch_dtype"))

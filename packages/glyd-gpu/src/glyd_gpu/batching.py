@@ -19,10 +19,9 @@ import torch
 import glyd_codec
 from glyd_gpu._errors import ParameterError
 from glyd_gpu._kv_blocks import FreedBlocks, KvBlocks
-from glyd_gpu._kv_cuda import check_channels
+from glyd_gpu._kv_cuda import check_channels, check_device
 from glyd_gpu._kv_ops import TOKENS
 from glyd_gpu._kv_store import KvReport
-from glyd_gpu.kv_cache import check_device
 
 _CLASS = "PagedAttentionCache"
 

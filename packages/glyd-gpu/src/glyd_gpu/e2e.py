@@ -26,12 +26,12 @@ from glyd_gpu import _e2e_kv, _e2e_quality
 from glyd_gpu._decoding import Decoder, use_grouped_attention
 from glyd_gpu._energy import Meter
 from glyd_gpu._errors import ParameterError, UnsupportedDeviceError
+from glyd_gpu._kv_cuda import check_device
 from glyd_gpu._merge import merge_modules, unmerge_modules
 from glyd_gpu._merge_plain import merge_plain, split_plain
 from glyd_gpu._pack_live import pack_modules
 from glyd_gpu._random_weights import has_weights, random_model
 from glyd_gpu._step_parts import use_step_parts
-from glyd_gpu.kv_cache import check_device
 from glyd_gpu.modules import set_exact
 
 SEED = 20261130

@@ -15,29 +15,13 @@ import torch
 from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer
 
 import glyd_codec
-from glyd_gpu._errors import ParameterError, ShapeError, UnsupportedDeviceError
+from glyd_gpu._errors import ParameterError, ShapeError
 from glyd_gpu._kv_attention import MARK, register
-from glyd_gpu._kv_cuda import check_channels
+from glyd_gpu._kv_cuda import check_channels, check_device
 from glyd_gpu._kv_ops import TOKENS
 from glyd_gpu._kv_store import KvReport, PagedTensor
 
 LEAST_WINDOW = 512  # tokens: shorter windows are a few pages at most, and stay plain
-VARIABLE = "GLYD_KV_CUDA"  # set to 0: no packed caches on GPUs
-
-
-def check_device(device: torch.device) -> None:
-    """Refuse devices that packed caches do not run on.
-
-    Raises
-    ------
-    UnsupportedDeviceError
-        With what to do.
-    """
-    if device.type == "cpu" or (device.type == "cuda" and os.environ.get(VARIABLE, "1") != "0"):
-        return
-    if device.type == "cuda":
-        raise UnsupportedDeviceError(f"packed caches are turned off on GPUs ({VARIABLE}=0): the keys are on {device}")
-    raise UnsupportedDeviceError(f"packed caches run on the CPU and on CUDA devices, and the keys are on {device}")
 
 
 class PackedLayer(DynamicLayer):
@@ -283,23 +267,17 @@ class GlydKVCache(DynamicCache):
         for layer in self.layers:
             if isinstance(layer, PackedLayer):
                 layer.direct = direct and not offloading  # else the pages are gone when the attention comes to them
-        self._unsettled: PackedLayer | None = None  # of the last update: its new pages may not be in their places yet
+        self._unsettled: PackedLayer | None = None  # its new pages may not be in their places yet
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Add tokens to a layer and return what they see; as `DynamicCache` does.
-
-        New pages are put in their places when the next layer comes: a host that waited for their sizes at once would
-        leave a GPU without work.
-        """
+        """Add tokens to a layer; new pages of the one before are put in their places now."""
         states: tuple[torch.Tensor, torch.Tensor] = super().update(key_states, value_states, layer_idx, *args, **kwargs)
         before, layer = self._unsettled, self.layers[layer_idx]
         if before is not None and before is not layer:
             before.settle()
         self._unsettled = layer if isinstance(layer, PackedLayer) else None
-        if self.offloading and self._unsettled is not None:  # layers come and go on another stream
-            self._unsettled.settle()
         return states
 
     def save(self, path: str | os.PathLike[str], *, ids: torch.Tensor | None = None) -> None:
