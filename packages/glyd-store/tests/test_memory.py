@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BUSL-1.1
 """What is held in memory, for how long, and contents that are not."""
 
+import hashlib
 import io
 
 import pytest
@@ -58,6 +59,50 @@ def test_contents_larger_than_memory(store, monkeypatch, most):
             file.seek(123_456)
             assert file.read(1000) == body[123_456:124_456]
     assert store.check(read_data=1, decode=True).ok
+
+
+def test_large_versions_stay_in_memory_from_the_second_on(store, tmp_path, monkeypatch):
+    """One is the base of the next, which is not decoded then; a machine with little memory does without."""
+    from glyd_store import _cache, _contents, _put, _source
+
+    for module in (_source, _put, _contents):
+        monkeypatch.setattr(module, "IN_MEMORY_NBYTES", 1 << 20)
+    decoded = []
+    decode = _contents._decode_base
+    monkeypatch.setattr(_contents, "_decode_base", lambda *args: decoded.append(args[2].size) or decode(*args))
+    bodies = [DUMP[: 300_000 * i] + b"-- %d\n" % i + DUMP[300_000 * i :] for i in range(5)]
+    assert len(DUMP) > 1 << 20
+    paths = [tmp_path / f"{i}.sql" for i in range(6)]
+    for path, body in zip(paths, [*bodies, DUMP], strict=True):
+        path.write_bytes(body)
+    infos = [store.put("db", path) for path in paths[:4]]
+    assert decoded == [len(bodies[0])]
+    monkeypatch.setattr(_cache, "_memory_nbytes", lambda: 16 << 20)
+    infos += [store.put("db", path) for path in paths[4:]]
+    assert decoded == [len(bodies[0]), len(bodies[4])]
+    assert [info.n_decodes for info in infos] == [1, 2, 3, 4, 5, 6]
+    assert [store.get(info) for info in infos] == [*bodies, DUMP]
+    assert store.check(read_data=1, decode=True).ok
+
+
+@pytest.mark.parametrize("change", [-700_000, -1, 0, 1, 3_000_000])
+def test_a_source_that_changes_while_it_is_loaded(change, tmp_path):
+    """What was read is what its hash says, of a file that has become shorter or longer since its size was looked at."""
+    from glyd_store._cache import Memory
+    from glyd_store._source import open_source
+
+    body = bytes(range(251)) * 9000
+    path = tmp_path / "file"
+    path.write_bytes(body)
+    after = body[:change] if change < 0 else body + b"x" * change
+    with open_source(path, "file") as source:
+        source.load(Memory())
+        path.write_bytes(after)
+        source.scan(small=0, threads=1)
+        assert (source.size, source.sha256) == (len(after), hashlib.sha256(after).digest())
+        assert (source.data is None) == (change != 0)
+        assert b"".join(map(bytes, source.pieces())) == after
+        assert source.part(len(body) - 100, 50) == after[len(body) - 100 :][:50]
 
 
 def test_bases_that_were_used_last_are_kept():

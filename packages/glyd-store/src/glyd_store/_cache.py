@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 import threading
 from collections import OrderedDict
 from contextlib import suppress
@@ -19,7 +20,14 @@ IN_MEMORY_NBYTES = 64 << 20
 BASE_IN_MEMORY_NBYTES = 256 << 20
 """Bases up to this are decoded into memory; larger ones into a temporary file, which takes longer."""
 
-CACHE_NBYTES = 128 << 20
+LOADED_NBYTES = 256 << 20
+"""Inputs up to this are held in memory from the second one on that is larger than `IN_MEMORY_NBYTES`: they come one
+after the other, then, and each is the base of the next, which would have to be decoded into as much memory."""
+
+LOADED_SHARE = 16
+"""That is, where the machine has so many times the memory."""
+
+CACHE_NBYTES = LOADED_NBYTES
 N_CACHED = 1
 """Most versions are based on the one before. Each more is memory that is touched for the first time."""
 
@@ -108,6 +116,21 @@ class Memory:
         """Let go of the memory."""
         with self._lock:
             self._blocks.clear()
+
+
+def loaded_max() -> int:
+    """Return the bytes of an input that this machine, or the group of processes, has memory for."""
+    return min(LOADED_NBYTES, _memory_nbytes() // LOADED_SHARE)
+
+
+def _memory_nbytes() -> int:
+    try:
+        nbytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # not a system that says so
+        return 0
+    with suppress(OSError, ValueError), open("/sys/fs/cgroup/memory.max", "rb") as file:
+        nbytes = min(nbytes, int(file.read(32)))  # "max": there is no limit
+    return max(nbytes, 0)
 
 
 def _new_block(n: int) -> bytearray | mmap.mmap:

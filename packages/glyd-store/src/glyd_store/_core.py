@@ -53,6 +53,7 @@ class Core:
         self.clock: Callable[[], int] = time.time_ns
         self.bases = BaseCache()
         self.memory = Memory()
+        self.has_put_large = False  # more than `IN_MEMORY_NBYTES`
         self.notes: list[str] = []
         """What was found out of order and put right on the way."""
         self._index: Index | None = None

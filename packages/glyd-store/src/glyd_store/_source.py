@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import io
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, cast
 
 from glyd_store._cache import IN_MEMORY_NBYTES
@@ -52,6 +52,7 @@ class Source:
         self.check: bytes | None = None
         self.fingerprints: tuple[int, ...] = ()
         self.head = b""
+        self._room: memoryview | None = None
 
     def scan(self, *, small: int, threads: int = 0, progress: Callable[[int], None] | None = None) -> None:
         """Read it all: size, hashes, and, from `small` bytes on, the check and fingerprints."""
@@ -70,32 +71,53 @@ class Source:
         if self.size >= small:
             self.fingerprints, self.check = sketch.finish(self.head), check.digest()
 
-    def load(self, memory: Memory) -> None:
-        """Hold the input in memory, if it is not yet and there is little enough of it."""
+    def load(self, memory: Memory, most: int | None = None) -> None:
+        """Let `scan` hold the input in memory, if it is not there yet and there is little enough of it.
+
+        Parameters
+        ----------
+        memory
+            Where it is held.
+        most
+            Bytes that are little enough; None: `IN_MEMORY_NBYTES`.
+        """
         if self.data is not None:
             return
         self.file.seek(0, os.SEEK_END)
         n = self.file.tell() - self.start
         self.rewind()
-        read_into = getattr(self.file, "readinto", None)
-        if not 0 < n <= IN_MEMORY_NBYTES or read_into is None:
+        if not 0 < n <= (IN_MEMORY_NBYTES if most is None else most) or not hasattr(self.file, "readinto"):
             return
-        data = memory.lend(n)
-        at = 0
-        while at < n and (read := read_into(data[at:])):
-            at += read
-        if at == n and not self.file.read(1):
-            self.data = data.toreadonly()
-            self.is_ours = True
+        with suppress(MemoryError):  # then it is read twice
+            self._room = memory.lend(n)
 
     def _all_pieces(self) -> Iterator[bytes | memoryview]:
-        if self.data is None:
-            self.rewind()
-            yield from file_pieces(self.file)
+        if self.data is not None:
+            view = memoryview(self.data)
+            for start in range(0, len(view), PIECE_NBYTES):
+                yield view[start : start + PIECE_NBYTES]
             return
-        view = memoryview(self.data)
-        for start in range(0, len(view), PIECE_NBYTES):
-            yield view[start : start + PIECE_NBYTES]
+        self.rewind()
+        if self._room is not None:
+            yield from self._load_pieces(self._room)
+        yield from file_pieces(self.file)  # what has come since its size was looked at
+
+    def _load_pieces(self, room: memoryview) -> Iterator[memoryview]:
+        """Yield what is read into memory while it is in the caches of the processor."""
+        at, self._room = 0, None
+        while at < len(room):
+            start, stop = at, min(at + PIECE_NBYTES, len(room))
+            while at < stop and (read := self.file.readinto(room[at:stop])):  # type: ignore[attr-defined]
+                at += read
+            if at > start:
+                yield room[start:at]
+            if at < stop:
+                return  # it has become shorter: as good as not in memory
+        here = self.file.tell()
+        if not self.file.read(1):
+            self.data = room.toreadonly()
+            self.is_ours = True
+        self.file.seek(here)
 
     def rewind(self) -> None:
         """Go to the start of the input."""
@@ -115,11 +137,12 @@ class Source:
         self.file.seek(self.start + offset)
         return self.file.read(min(n, max(self.size - offset, 0)))
 
-    def pieces(self) -> Iterator[memoryview]:
+    def pieces(self) -> Iterator[bytes | memoryview]:
         """Yield the input as far as it was scanned; each piece is valid until the next but one."""
-        self.rewind()
+        if self.data is None:
+            self.rewind()
         left = self.size
-        for piece in file_pieces(self.file):
+        for piece in file_pieces(self.file) if self.data is None else self._all_pieces():
             yield piece[:left]
             left -= min(left, len(piece))
             if not left:
