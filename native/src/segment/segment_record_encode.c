@@ -10,7 +10,7 @@
 #include "segment/segment_stream_encode.h"
 
 #define TRIED ((size_t)16 << 10) /* bytes of the pool up to which it is compared with streams of their own */
-#define SMALL ((size_t)1 << 20)  /* content: there bytes count for more than the rate */
+#define SMALL ((size_t)4 << 20)  /* content: there bytes count for more than the rate */
 
 /* Where matches help, a level above the one asked for finds more of them: it
  * takes longer, but columns are few bytes. The shares, of the content, keep the
