@@ -362,10 +362,11 @@ def tests_serving(session: nox.Session) -> None:
 
 @nox.session(reuse_venv=False)
 def soak_serving(session: nox.Session) -> None:
-    """Load ``glyd serve`` for 10 minutes and try many made requests: nox -s soak_serving -- -s."""
+    """Load ``glyd serve`` for 10 minutes, leave it in ten rounds, try many made requests: nox -s soak_serving -- -s."""
     session.env["GLYD_SERVING_SOAK_S"] = os.environ.get("GLYD_SERVING_SOAK_S", "600")
     session.env["GLYD_SERVING_EXAMPLES"] = os.environ.get("GLYD_SERVING_EXAMPLES", "300")
-    for file in ("test_load.py", "test_schema.py"):
+    session.env["GLYD_SERVING_ROUNDS"] = os.environ.get("GLYD_SERVING_ROUNDS", "10")
+    for file in ("test_load.py", "test_abandoned.py", "test_schema.py"):
         _pytest_serving(session, file)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -107,6 +108,9 @@ class Metrics:
                         self.first.observe(time.monotonic() - start)
                         first = False
                     yield chunk
+        except (GeneratorExit, asyncio.CancelledError):
+            _log_gone(job.usage, endpoint)
+            raise
         finally:
             self.done(job.usage, endpoint, start)
             lease.release()
@@ -117,6 +121,11 @@ class Metrics:
         self.prompt_tokens.inc(usage.n_prompt)
         self.tokens.inc(usage.n_made)
         self.whole.observe(time.monotonic() - start)
+
+
+def _log_gone(usage: Usage, endpoint: str) -> None:
+    """Say that a client did not wait for its answer; ``glyd serve`` prints it."""
+    logging.getLogger("glyd_cli.serving").info("%s: the client went away after %d tokens", endpoint, usage.n_made)
 
 
 def make_app(
@@ -235,6 +244,9 @@ def _add_answers(app: FastAPI, models: Models, metrics: Metrics) -> None:
             start = time.monotonic()
             try:
                 return JSONResponse(await unless_gone(request, job.whole()))
+            except ClientGoneError:
+                _log_gone(job.usage, endpoint)
+                raise
             finally:
                 metrics.done(job.usage, endpoint, start)
                 lease.release()

@@ -274,12 +274,7 @@ class TransformersEngine:
             )
             n_given = 0
             while not finished:
-                try:
-                    output = await asyncio.wait_for(outputs.get(), timeout=1.0)
-                except asyncio.TimeoutError:  # another one before Python 3.11
-                    if not manager.is_running():
-                        raise EngineError("the engine stopped") from None
-                    continue
+                output = await next_output(outputs, manager)
                 if output.error:
                     raise EngineError(output.error)
                 finished = output.is_finished()
@@ -297,6 +292,27 @@ class TransformersEngine:
             with contextlib.suppress(queue.Empty):
                 while True:
                     manager.output_router.output_queue.get_nowait()
+
+
+async def next_output(outputs: asyncio.Queue[Any], manager: Any) -> Any:
+    """Wait for what the engine says next.
+
+    Not by `asyncio.wait_for`: before Python 3.12 that loses a cancellation that comes together with an output, and
+    an answer nobody waits for would go on.
+
+    Raises
+    ------
+    EngineError
+        The engine stopped.
+    """
+    getting = asyncio.ensure_future(outputs.get())
+    try:
+        while not (await asyncio.wait({getting}, timeout=1.0))[0]:
+            if not manager.is_running():
+                raise EngineError("the engine stopped")
+        return getting.result()
+    finally:
+        getting.cancel()
 
 
 def describe_model(model: PreTrainedModel, name: str, *, context: int | None = None, layout: str = "bf16") -> ModelInfo:

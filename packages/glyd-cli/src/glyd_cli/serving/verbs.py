@@ -110,6 +110,8 @@ def serve_model(options: ServeOptions, reporter: Reporter, listener: socket.sock
         url = f"http://{'localhost' if host in {'127.0.0.1', '::1'} else host}:{port}"
         print_text(f"{facts}\n{url}/v1 is an OpenAI API{' (with a key)' if keys else ''}\n")
         if options.verb == "serve":
+            logging.basicConfig(format="%(message)s")
+            logging.getLogger("glyd_cli.serving").setLevel(logging.INFO)
             server.run(sockets=[listener])
             return Exit.OK
         return asyncio.run(_serve_and_chat(server, listener, cast("Engine", first.engine), first.tokenizer, options))
