@@ -8,7 +8,7 @@ import io
 import pytest
 
 import glyd
-from glyd_store import IntegrityError, Store
+from glyd_store import IntegrityError, Store, run_command
 from glyd_store._cache import BaseCache, Memory
 
 DUMP = b"".join(b"INSERT INTO t VALUES (%d, 'name %d', %d);\n" % (i, i * 7919 % 10007, i * i) for i in range(30_000))
@@ -83,6 +83,18 @@ def test_large_versions_stay_in_memory_from_the_second_on(store, tmp_path, monke
     assert [info.n_decodes for info in infos] == [1, 2, 3, 4, 5, 6]
     assert [store.get(info) for info in infos] == [*bodies, DUMP]
     assert store.check(read_data=1, decode=True).ok
+    decoded.clear()
+    monkeypatch.undo()
+    for module in (_source, _put, _contents):
+        monkeypatch.setattr(module, "IN_MEMORY_NBYTES", 1 << 20)
+    monkeypatch.setattr(_contents, "_decode_base", lambda *args: decoded.append(args[2].size) or decode(*args))
+    with Store(tmp_path / "other", threads=1) as other:
+        other.keep_large(True)
+        assert [other.put("db", path).n_decodes for path in paths[:3]] == [1, 2, 3]
+    assert run_command([str(tmp_path / "command"), "put", *map(str, paths[:3]), "-q"]) == 0
+    with Store(tmp_path / "command", threads=1) as other:
+        assert [other.info(str(path)).n_decodes for path in paths[:3]] == [1, 2, 3]
+    assert decoded == []
 
 
 @pytest.mark.parametrize("change", [-700_000, -1, 0, 1, 3_000_000])

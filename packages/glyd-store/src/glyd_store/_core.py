@@ -53,7 +53,7 @@ class Core:
         self.clock: Callable[[], int] = time.time_ns
         self.bases = BaseCache()
         self.memory = Memory()
-        self.has_put_large = False  # more than `IN_MEMORY_NBYTES`
+        self.keeps_large = False  # another large input is to come, or the second one has
         self.notes: list[str] = []
         """What was found out of order and put right on the way."""
         self._index: Index | None = None

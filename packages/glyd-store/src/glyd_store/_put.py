@@ -129,7 +129,7 @@ class Writer:
         core = self.core
         core.check_writable()
         with open_source(data, name) as source:
-            source.load(core.memory, loaded_max() if core.has_put_large else None)
+            source.load(core.memory, loaded_max() if core.keeps_large else None)
             source.scan(small=SMALL_NBYTES, threads=self.threads, progress=self._tell("read"))
             with core.writing():
                 entry = core.new_entry("put")
@@ -140,7 +140,7 @@ class Writer:
                         self._add_payload(entry, source)
                     elif not (self._is_to_open(source) and self._add_opened(entry, source, name, made)):
                         self._add_stream(entry, source, name, made)
-                    core.has_put_large |= source.size > IN_MEMORY_NBYTES
+                    core.keeps_large |= source.size > IN_MEMORY_NBYTES
                     number = self._add_object(entry, name, source, tags)
                     entry.drop_streams = self._replaced(entry)
                     core.commit(entry)

@@ -162,6 +162,17 @@ class Store:
         """
         return self._writer().put(name, data, tags)
 
+    def keep_large(self, keeps: bool) -> None:
+        """Say whether more versions of 64 to 256 MiB are to come, one after the other.
+
+        Parameters
+        ----------
+        keeps
+            Each is then held in memory, where the machine has enough, and need not be decoded to be the base of the
+            next. Without a word it is so from the second one on.
+        """
+        self._core.keeps_large = keeps
+
     def put_many(
         self, items: Iterable[tuple[str, ReadableBuffer | BinaryIO | os.PathLike[str]]]
     ) -> Iterator[ObjectInfo]:

@@ -105,6 +105,7 @@ def _put(store: Store, options: argparse.Namespace) -> int:
     if options.command is not None:
         _told(options, _put_command(store, options, tags))
         return Exit.OK
+    store.keep_large(len(options.files) > 1)
     for path in options.files:
         if path == "-":
             _told(options, _put_stdin(store, options, tags))
