@@ -32,9 +32,9 @@ UNITS = (
     "base",
     "filter",
     "block",
-    "segment",
     "cold",
     "object",
+    "segment",
     "frame",
     "api",
 )

@@ -69,11 +69,14 @@ class BitWriter:
 # ---- frames ----------------------------------------------------------------
 
 
-def memory_code(segment_log: int, content_size: int | None, *, has_base: bool = False) -> int:
+def memory_code(
+    segment_log: int, content_size: int | None, *, has_base: bool = False, has_dictionary: bool = False
+) -> int:
     """Return the smallest code that is enough."""
     content = min(1 << segment_log, 1 << 62 if content_size is None else content_size)
     code = 0
-    while (8 + code % 8) << (code // 8 + 10) < (3 if has_base else 2) * content + 4096 + (1 << 20):
+    need = (3 if has_base else 2) * content + 4096 + (3 if has_dictionary else 1) * (1 << 20)
+    while (8 + code % 8) << (code // 8 + 10) < need:
         code += 1
     return code
 
@@ -87,6 +90,7 @@ def header(
     level: int = 0,
     extensions: bytes | None = None,
     has_base: bool = False,
+    has_dictionary: bool = False,
     size_field: bytes | None = None,
     extensions_size: bytes | None = None,
     memory: int | None = None,
@@ -97,7 +101,8 @@ def header(
     """Return a frame header; the arguments from size_field on are there to break it."""
     flags = check_kind | (content_size is not None) << 2 | trailer << 3 | (extensions is not None) << 4
     out = FRAME_MAGIC + bytes([version, flags ^ flags_xor, level, segment_log])
-    out += bytes([memory_code(segment_log, content_size, has_base=has_base) if memory is None else memory])
+    code = memory_code(segment_log, content_size, has_base=has_base, has_dictionary=has_dictionary)
+    out += bytes([code if memory is None else memory])
     if content_size is not None:
         out += varint(content_size) if size_field is None else size_field
     if extensions is not None:

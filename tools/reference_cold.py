@@ -270,8 +270,30 @@ class Model:
         self.near_line = mix((self.last4 * 0x9E3779B1 + (self.last8 & 255)) & M32) >> (32 - (self.match_log - 4))
 
 
-def decode_cold(payload: Bytes, size: int) -> bytes:
-    """Return the content of a cold payload."""
+def code_byte(model: Model, get_bit: Callable[[int], int], known: int | None = None) -> None:
+    """Take a byte by what get_bit says of its bits, or learn a known one."""
+    at, length, misses = model.match
+    expected, model.gate.p, row_class, gate = 0, 0, (0, 0), 0
+    if at:
+        misses = min(misses, 3)
+        kind = class_of(length)
+        expected = model.data[at] + 256
+        row_class = (kind * 4 + misses, 0 if kind < 16 else 1 if kind < 24 else 2)
+        gate = model.gate.ask(model, expected & 255, length, misses) if length >= 64 else 0
+    if gate and (get_bit(gate) if known is None else known == expected & 255):
+        model.advance(expected & 255)
+        return
+    model.begin_byte()
+    for shift in reversed(range(8)):
+        bit = get_bit if known is None else lambda _, shift=shift: known >> shift & 1
+        model.code_bit(bit, shift, expected, int(gate > 0), row_class)
+        if shift == 4:
+            model.begin_half()
+    model.advance(model.bits & 255)
+
+
+def decode_cold(payload: Bytes, size: int, before: bytes = b"") -> bytes:
+    """Return the content of a cold payload; the model learns what is before it first."""
     profile = payload.number(1, "profile")
     payload.require(profile <= ROWS, f"profile {profile}")
     low, high, code = 0, M32, int.from_bytes(payload.take(4, "code"), "big")
@@ -286,24 +308,10 @@ def decode_cold(payload: Bytes, size: int) -> bytes:
             code = (code << 8 | payload.number(1, "code")) & M32
         return bit
 
-    model = Model(profile, size)
+    model = Model(profile, len(before) + size)
+    for byte in before:
+        code_byte(model, get_bit, byte)
     for _ in range(size):
-        at, length, misses = model.match
-        expected, model.gate.p, row_class, gate = 0, 0, (0, 0), 0
-        if at:
-            misses = min(misses, 3)
-            kind = class_of(length)
-            expected = model.data[at] + 256
-            row_class = (kind * 4 + misses, 0 if kind < 16 else 1 if kind < 24 else 2)
-            gate = model.gate.ask(model, expected & 255, length, misses) if length >= 64 else 0
-        if gate and get_bit(gate):
-            model.advance(expected & 255)
-            continue
-        model.begin_byte()
-        for shift in reversed(range(8)):
-            model.code_bit(get_bit, shift, expected, int(gate > 0), row_class)
-            if shift == 4:
-                model.begin_half()
-        model.advance(model.bits & 255)
+        code_byte(model, get_bit)
     payload.require(payload.left == 0, f"{payload.left} bytes after the code")
-    return bytes(model.data)
+    return bytes(model.data[len(before) :])

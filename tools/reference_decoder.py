@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only
 """Decode glyd frames slowly and strictly: a second reader, written from the format pages alone.
 
-It follows docs/format.md and the spec.md of native/src/block, huffman, fields, base, record, cold and deflate in their order, shares
+It follows docs/format.md and the spec.md of native/src/block, huffman, fields, base, record, cold, deflate and object in their order, shares
 nothing with the library and refuses whatever breaks a *must* that a reader can see. Tests hold the two
 against each other; whoever writes another decoder can start here.
 
     python tools/reference_decoder.py FILE [BASE] > CONTENT
+    python tools/reference_decoder.py -D DICTIONARY FILE > CONTENT
 
 Nothing is limited: an input of a few bytes can stand for gigabytes of content.
 """
@@ -22,8 +23,10 @@ from reference_blocks import decode_lz
 from reference_bytes import Bytes, FormatError, unzigzag
 from reference_cold import decode_cold
 from reference_cold_tables import CONTENT_MAX, model_memory
+from reference_dictionary import decode_dictionary, dictionary_memory
 from reference_fields import decode_weights
 from reference_filter import decode_filtered
+from reference_objects import Dictionary
 from reference_opened import decode_opened, opened_memory
 from reference_rows import decode_records
 from reference_xxh3 import xxh3_64
@@ -34,6 +37,8 @@ VERSION: Final = 1
 BASE_RECORD: Final = 1
 EXTENSIONS_MAX: Final = 1 << 20
 PAYLOAD_SLACK: Final = 4096
+DICTIONARY_RECORD: Final = 3
+DICTIONARY_ID_SIZE: Final = 4
 RECORDS: Final = 5
 COLD: Final = 7
 OPENED: Final = 9
@@ -42,7 +47,7 @@ OPENED: Final = 9
 class Header:
     """A frame header; reading it moves the source to the first segment."""
 
-    def __init__(self, source: Bytes, base: bytes | None) -> None:
+    def __init__(self, source: Bytes, base: bytes | None, dictionary: bytes | None) -> None:
         start = source.at
         source.take(4, "magic number")
         version = source.number(1, "version")
@@ -72,7 +77,8 @@ class Header:
         self.segment_max = 1 << segment_log
         record_types = []
         self.base: bytes | None = None
-        record = None
+        self.dictionary: bytes | None = None
+        record = dictionary_id = None
         self.has_records = self.has_cold = self.has_opened = False
         while extensions.left:
             record_types.append(extensions.varint("record type"))
@@ -80,6 +86,10 @@ class Header:
             if record_types[-1] == BASE_RECORD:
                 extensions.require(record is None, "a second base record")
                 record = part
+            if record_types[-1] == DICTIONARY_RECORD:
+                extensions.require(record_types.count(DICTIONARY_RECORD) == 1, "a second dictionary record")
+                if part.left == DICTIONARY_ID_SIZE:
+                    dictionary_id = part.number(DICTIONARY_ID_SIZE, "id of the dictionary")
             if record_types[-1] == RECORDS:
                 extensions.require(record_types.count(RECORDS) == 1, "a second records record")
                 self.has_records = part.left == 0  # with data it is one of a later version
@@ -93,6 +103,7 @@ class Header:
             self.segment_max,
             self.content_size,
             has_base=record is not None,
+            has_dictionary=dictionary_id is not None,
             has_records=self.has_records,
             has_cold=self.has_cold,
             has_opened=self.has_opened,
@@ -100,11 +111,15 @@ class Header:
         source.require(memory_code == expected, f"memory code {memory_code}, {expected} expected")
         for record_type in record_types:
             known = record_type == BASE_RECORD or (record_type == RECORDS and self.has_records)
+            known = known or (record_type == DICTIONARY_RECORD and dictionary_id is not None)
             known = known or (record_type == COLD and self.has_cold) or (record_type == OPENED and self.has_opened)
             if record_type % 2 and not known:
                 raise FormatError("feature", start, f"extension record of type {record_type}")
+        source.require(record is None or dictionary_id is None, "a base and a dictionary")
         if record is not None:
             self.base = check_base(record, base)
+        if dictionary_id is not None:
+            self.dictionary = check_dictionary(dictionary_id, start, dictionary)
 
 
 def check_base(record: Bytes, base: bytes | None) -> bytes:
@@ -119,8 +134,25 @@ def check_base(record: Bytes, base: bytes | None) -> bytes:
     return base
 
 
+def check_dictionary(name: int, at: int, dictionary: bytes | None) -> bytes:
+    """Return the content of the dictionary if it is the one."""
+    if dictionary is None:
+        raise FormatError("dictionary missing", at, f"dictionary {name:#x}")
+    parsed = Dictionary(dictionary)
+    if parsed.id != name:
+        raise FormatError("dictionary wrong", at, f"dictionary {name:#x}, {parsed.id:#x} found")
+    return parsed.content
+
+
 def memory_code_for(
-    segment_max: int, content_size: int | None, *, has_base: bool, has_records: bool, has_cold: bool, has_opened: bool
+    segment_max: int,
+    content_size: int | None,
+    *,
+    has_base: bool,
+    has_dictionary: bool,
+    has_records: bool,
+    has_cold: bool,
+    has_opened: bool,
 ) -> int:
     """Return the smallest memory code that is enough."""
     content = segment_max if content_size is None else min(segment_max, content_size)
@@ -130,17 +162,22 @@ def memory_code_for(
         more, most = opened_memory(content)
         need += more
     need += 3 * most + (4 << 20) if has_records else 0
-    need += model_memory(most) if has_cold else 0
+    least = 0
+    if has_dictionary:
+        more, least = dictionary_memory(content)
+        need += more
+    need += max(model_memory(most), least) if has_cold else 0
     return next(m for m in range(256) if (8 + m % 8) * 2 ** (m // 8) * 1024 >= need)
 
 
 def decode_segment(source: Bytes, kind: int, header: Header, left: int | None, inner_max: int = 0) -> bytes:
     """Decode a segment whose kind has been read; inner_max: it is inside another one, and may have so much content."""
-    if kind not in {1, 2, 3, 4, 5, 6, 7, 8, 9}:
+    if kind not in {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}:
         raise FormatError("feature", source.at - 1, f"segment kind {kind}")
-    source.require(not inner_max or kind not in {5, 9}, f"segment of kind {kind} inside an opened one")
+    source.require(not inner_max or kind not in {5, 9, 10}, f"segment of kind {kind} inside an opened one")
     source.require(kind != 9 or header.has_opened, "opened segment in a frame without an opened record")
     source.require(kind != 5 or header.base is not None, "a base segment without a base")
+    source.require(kind != 10 or header.dictionary is not None, "a segment stored with a dictionary, without one")
     source.require(kind != 4 or header.has_records, "record segment in a frame without records")
     source.require(kind != 7 or header.has_cold, "cold segment in a frame without a cold record")
     size = source.varint("segment content size")
@@ -170,6 +207,8 @@ def decode_segment(source: Bytes, kind: int, header: Header, left: int | None, i
         content = decode_cold(payload, size)
     elif kind == 8:
         content = decode_filtered(payload, size)
+    elif kind == 10:
+        content = decode_dictionary(payload, size, header.dictionary or b"", has_cold=header.has_cold)
     else:
         content = decode_opened(
             payload, size, lambda part, most, rest: decode_segment(part, part.number(1, "kind"), header, rest, most)
@@ -201,9 +240,9 @@ def check_trailer(source: Bytes, frame_start: int, segment_max: int, entries: li
     source.require(check == xxh3_64(hashed) % (1 << 32), f"trailer check {check:#x}")
 
 
-def decode_frame(data: bytes, start: int, out: bytearray, base: bytes | None) -> int:
+def decode_frame(data: bytes, start: int, out: bytearray, base: bytes | None, dictionary: bytes | None) -> int:
     """Decode the frame that starts there; return where it ends."""
-    header = Header(source := Bytes(data, start, len(data), bad="header", short="truncated"), base)
+    header = Header(source := Bytes(data, start, len(data), bad="header", short="truncated"), base, dictionary)
     source.bad = "corrupt"
     left = header.content_size
     entries: list[tuple[int, int]] = []
@@ -234,8 +273,8 @@ def skip_frame(data: bytes, start: int) -> int:
     return source.at
 
 
-def decode(data: bytes, base: bytes | None = None) -> bytes:
-    """Return the content of a stream; raise FormatError unless it is valid and base is the one it names, if any."""
+def decode(data: bytes, base: bytes | None = None, dictionary: bytes | None = None) -> bytes:
+    """Return the content of a stream; raise FormatError unless it is valid, base and dictionary those it names, if any."""
     if not data:
         raise FormatError("truncated", 0, "no bytes")
     out = bytearray()
@@ -243,7 +282,7 @@ def decode(data: bytes, base: bytes | None = None) -> bytes:
     while at < len(data):
         magic = data[at : at + 4]
         if magic == FRAME_MAGIC:
-            at = decode_frame(data, at, out, base)
+            at = decode_frame(data, at, out, base, dictionary)
         elif magic == SKIPPABLE_MAGIC:
             at = skip_frame(data, at)
         elif FRAME_MAGIC.startswith(magic) or SKIPPABLE_MAGIC.startswith(magic):
@@ -255,12 +294,14 @@ def decode(data: bytes, base: bytes | None = None) -> bytes:
 
 def main() -> int:
     """Decode the file named; 0 when it is valid."""
-    if len(sys.argv) not in {2, 3}:
-        sys.stderr.write("usage: reference_decoder.py FILE [BASE] > CONTENT\n")
+    words = sys.argv[1:]
+    has_dictionary = words[:1] == ["-D"]
+    if len(words) not in ({3} if has_dictionary else {1, 2}):
+        sys.stderr.write("usage: reference_decoder.py FILE [BASE] > CONTENT, or -D DICTIONARY FILE > CONTENT\n")
         return 2
     try:
-        data, *bases = (Path(name).read_bytes() for name in sys.argv[1:])
-        content = decode(data, *bases)
+        files = [Path(name).read_bytes() for name in words[has_dictionary:]]
+        content = decode(files[1], None, files[0]) if has_dictionary else decode(*files)
     except FormatError as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -26,7 +26,7 @@ int main(void) {
   frame[5] = GLYD_CHECK_XXH3_64 | GLYD_FLAG_CONTENT_SIZE;
   frame[6] = GLYD_LEVEL_UNKNOWN;
   frame[7] = GLYD_SEGMENT_LOG_MIN;
-  frame[8] = (uint8_t)glyd_frame_memory_code(GLYD_SEGMENT_LOG_MIN, len, 0, 0, 0, 0);
+  frame[8] = (uint8_t)glyd_frame_memory_code(GLYD_SEGMENT_LOG_MIN, len, 0, 0, 0, 0, 0);
   uint8_t *p = glyd_put_varint(frame + 9, len);
   glyd_store32(p, (uint32_t)glyd_checksum(frame, (size_t)(p - frame)));
   p = put_segment(p + 4, GLYD_KIND_RAW, want, 12, want, 12);

@@ -154,7 +154,7 @@ static size_t header(uint8_t *p, unsigned flags, unsigned segment_log, uint64_t 
   p[5] = (uint8_t)flags;
   p[6] = 0;
   p[7] = (uint8_t)segment_log;
-  p[8] = segment_log > 30 ? 0 : (uint8_t)glyd_frame_memory_code(segment_log, content_size, 0, 0, 0, 0);
+  p[8] = segment_log > 30 ? 0 : (uint8_t)glyd_frame_memory_code(segment_log, content_size, 0, 0, 0, 0, 0);
   uint8_t *q = p + 9;
   if (flags & GLYD_FLAG_CONTENT_SIZE) q = glyd_put_varint(q, content_size);
   return (size_t)(q - p);

@@ -27,7 +27,6 @@ extern "C" {
 #define GLYD_OBJECT_MAX (1u << 24) /* most bytes of content */
 #define GLYD_OBJECT_HEADER_MAX 19
 
-typedef struct glyd_dictionary glyd_dictionary;
 typedef struct glyd_object_encoder glyd_object_encoder;
 
 typedef struct glyd_object_info {

@@ -41,14 +41,17 @@
 
 /* extension records; odd ones are required */
 #define GLYD_RECORD_BASE 1
-#define GLYD_RECORD_RECORDS 5   /* no data: the frame may have segments of kind 4 */
-#define GLYD_RECORD_BASE_MAX 26 /* bytes: id 16, size of the base as a varint */
-#define GLYD_RECORD_COLD 7      /* no data: the frame may have segments of kind 7 */
+#define GLYD_RECORD_DICTIONARY 3      /* id of the dictionary; the frame may have segments of kind 10 */
+#define GLYD_RECORD_RECORDS 5         /* no data: the frame may have segments of kind 4 */
+#define GLYD_RECORD_DICTIONARY_SIZE 4 /* bytes of its data */
+#define GLYD_RECORD_BASE_MAX 26       /* bytes: id 16, size of the base as a varint */
+#define GLYD_RECORD_COLD 7            /* no data: the frame may have segments of kind 7 */
 #define GLYD_KIND_WEIGHTS 6
 #define GLYD_KIND_COLD 7
 #define GLYD_COLD_CONTENT_MAX (1u << 26) /* most content bytes of a cold segment */
 #define GLYD_KIND_FILTERED 8
 #define GLYD_KIND_OPENED 9
+#define GLYD_KIND_DICTIONARY 10
 #define GLYD_RECORD_OPENED 9                        /* no data: the frame may have segments of kind 9 */
 #define GLYD_OPENED_AREA_MAX ((uint64_t)1 << 28)    /* most bytes inside an opened segment */
 #define GLYD_OPENED_INNER_MAX ((uint64_t)1 << 26)   /* and of one of the segments there */

@@ -77,6 +77,10 @@ typedef struct glyd_allocator {
 
 /* Older content that frames are stored against: glyd/base.h. */
 typedef struct glyd_base glyd_base;
+
+/* What content of one kind has in common, learned from samples: glyd/dictionary.h. */
+typedef struct glyd_dictionary glyd_dictionary;
+
 /* When tensors and other arrays of numbers are split into their fields. */
 #define GLYD_WEIGHTS_OFF 0
 #define GLYD_WEIGHTS_AUTO 1 /* content that starts like a model: safetensors, GGUF, PyTorch, NumPy */
@@ -95,11 +99,13 @@ typedef struct glyd_params {
   int records;       /* GLYD_RECORDS_*: tables and logs as columns, where that takes fewer bytes */
   uint64_t
       segment_size; /* content bytes a segment, 2^10 … 2^30; 0: 4 MiB (max: 8, high, base, records: 16, ultra: 32, cold: 64) or less */
-  uint64_t content_size;    /* streaming only: exact total, or GLYD_SIZE_UNKNOWN */
-  int weights;              /* GLYD_WEIGHTS_* */
-  int containers;           /* GLYD_CONTAINERS_*; not with a base, and not in glyd_encode_segment unless ON */
-  int cpu;                  /* GLYD_CPU_CHOICE_*: which code variants (for tests; same bytes) */
-  const glyd_base *base;    /* NULL, or an indexed base to store against; it must outlive the use of params */
+  uint64_t content_size; /* streaming only: exact total, or GLYD_SIZE_UNKNOWN */
+  int weights;           /* GLYD_WEIGHTS_* */
+  int containers;        /* GLYD_CONTAINERS_*; not with a base, and not in glyd_encode_segment unless ON */
+  int cpu;               /* GLYD_CPU_CHOICE_*: which code variants (for tests; same bytes) */
+  const glyd_base *base; /* NULL, or an indexed base to store against; it must outlive the use of params */
+  const glyd_dictionary
+      *dictionary;          /* NULL, or one to store with; not with a base; it must outlive the use of params */
   glyd_allocator allocator; /* zeros: malloc and free */
 } glyd_params;
 
@@ -154,6 +160,21 @@ GLYD_API glyd_status glyd_decompress(void *out, size_t cap, const void *in, size
                                      const glyd_limits *limits, const glyd_allocator *allocator, size_t *out_len,
                                      glyd_error *error);
 
+/* What frames may need beside themselves; each may be NULL. */
+typedef struct glyd_references {
+  const glyd_base *base;
+  const glyd_dictionary *dictionary;
+} glyd_references;
+
+/* glyd_decompress for frames that may be stored against a base, or with a
+ * dictionary. references may be NULL. BASE_MISSING, BASE_WRONG (glyd/base.h),
+ * DICT_MISSING and DICT_WRONG (expected and found: ids) before anything of such a
+ * frame is decoded. */
+GLYD_API glyd_status glyd_decompress_references(void *out, size_t cap, const void *in, size_t len,
+                                                const glyd_references *references, int threads,
+                                                const glyd_limits *limits, const glyd_allocator *allocator,
+                                                size_t *out_len, glyd_error *error);
+
 /* ---- looking into frames ------------------------------------------------ */
 
 typedef struct glyd_frame_info {
@@ -171,6 +192,8 @@ typedef struct glyd_frame_info {
   int has_base;        /* 1: the frame is stored against the base that the next two fields name */
   uint8_t base_id[16]; /* XXH3-128 in canonical order, see glyd/base.h */
   uint64_t base_size;
+  int has_dictionary; /* 1: the frame is stored with the dictionary that the next field names */
+  uint32_t dictionary_id;
   int is_skippable; /* 1: only header_size (20), skip_size and skip_tag are set */
   uint64_t skip_size;
   uint32_t skip_tag;
@@ -280,6 +303,10 @@ GLYD_API void glyd_dctx_free(glyd_dctx *ctx);
 
 /* Forget everything; limits, threads and allocator stay. */
 GLYD_API glyd_status glyd_dctx_reset(glyd_dctx *ctx);
+
+/* The dictionary of the frames that the context reads from now on; it must
+ * outlive that use, and reset keeps it. NULL: none. */
+GLYD_API void glyd_dctx_set_dictionary(glyd_dctx *ctx, const glyd_dictionary *dictionary);
 
 /* Take from in, write to out. *at_end is 1 when a frame has just been decoded
  * and delivered in full (in.pos is then at its end, and nothing beyond is

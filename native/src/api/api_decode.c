@@ -10,6 +10,7 @@
 #include "frame/header_decode.h"
 #include "frame/opened_decode.h"
 #include "frame/stream_decode.h"
+#include "glyd/dictionary.h"
 #include "glyd/glyd.h"
 
 glyd_status glyd_content_size(const void *in, size_t len, const glyd_limits *limits, uint64_t *size,
@@ -25,7 +26,18 @@ glyd_status glyd_decompress(void *out, size_t cap, const void *in, size_t len, i
 glyd_status glyd_decompress_base(void *out, size_t cap, const void *in, size_t len, const glyd_base *base, int threads,
                                  const glyd_limits *limits, const glyd_allocator *allocator, size_t *out_len,
                                  glyd_error *error) {
-  return glyd_frame_decode(out, cap, in, len, base, threads, limits, allocator, out_len, error);
+  const glyd_references references = {base, NULL};
+  return glyd_frame_decode(out, cap, in, len, &references, threads, limits, allocator, out_len, error);
+}
+
+glyd_status glyd_decompress_references(void *out, size_t cap, const void *in, size_t len,
+                                       const glyd_references *references, int threads, const glyd_limits *limits,
+                                       const glyd_allocator *allocator, size_t *out_len, glyd_error *error) {
+  return glyd_frame_decode(out, cap, in, len, references, threads, limits, allocator, out_len, error);
+}
+
+void glyd_dctx_set_dictionary(glyd_dctx *ctx, const glyd_dictionary *dictionary) {
+  glyd_stream_decode_set_dictionary(ctx, dictionary);
 }
 
 void glyd_dctx_set_base(glyd_dctx *ctx, const glyd_base *base) { glyd_stream_decode_set_base(ctx, base); }

@@ -147,6 +147,9 @@ extern const glyd_cold_kernel glyd_cold_kernel_avx512;
 glyd_cold_model *glyd_cold_model_begin(unsigned cpu, void *workspace, unsigned profile, const uint8_t *data,
                                        size_t len);
 
+/* Learn the next n bytes, which are in data: as if they had been coded. */
+void glyd_cold_model_learn(glyd_cold_model *m, size_t n);
+
 /* Before the byte at pos: chance of 65536 that it is the expected one. 0: the
  * byte is coded bit by bit right away. */
 uint32_t glyd_cold_match_gate(glyd_cold_model *m);

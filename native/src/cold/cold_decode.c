@@ -9,9 +9,16 @@ uint64_t glyd_cold_decode_workspace(uint64_t content) { return glyd_cold_memory(
 
 glyd_status glyd_cold_decode(unsigned cpu, void *workspace, uint8_t *out, size_t out_len, const uint8_t *in,
                              size_t in_len) {
+  return glyd_cold_decode_after(cpu, workspace, out, 0, out_len, in, in_len);
+}
+
+glyd_status glyd_cold_decode_after(unsigned cpu, void *workspace, uint8_t *out, size_t history, size_t out_len,
+                                   const uint8_t *in, size_t in_len) {
   if (in_len < GLYD_COLD_HEADER + GLYD_COLD_CODE_TAIL || out_len > GLYD_COLD_CONTENT_MAX) return GLYD_E_CORRUPT;
-  glyd_cold_model *const m = glyd_cold_model_begin(cpu, workspace, in[0], out, out_len);
+  glyd_cold_model *const m = glyd_cold_model_begin(cpu, workspace, in[0], out, history + out_len);
   if (!m) return GLYD_E_CORRUPT;
+  glyd_cold_model_learn(m, history);
+  out += history;
   glyd_arith_reader r;
   glyd_arith_reader_init(&r, in + GLYD_COLD_HEADER, in + in_len);
   for (size_t i = 0; i < out_len; i++) {

@@ -21,4 +21,10 @@ uint64_t glyd_cold_decode_workspace(uint64_t content);
 glyd_status glyd_cold_decode(unsigned cpu, void *workspace, uint8_t *out, size_t out_len, const uint8_t *in,
                              size_t in_len);
 
+/* The same for content that comes after history bytes at out, which the model
+ * learns first: decoded to out + history. The workspace is that of
+ * history + out_len bytes. */
+glyd_status glyd_cold_decode_after(unsigned cpu, void *workspace, uint8_t *out, size_t history, size_t out_len,
+                                   const uint8_t *in, size_t in_len);
+
 #endif

@@ -9,10 +9,12 @@
 #define SAMPLE_MIN ((size_t)16 << 10)
 #define SAMPLE_MAX ((size_t)512 << 10)
 
-static glyd_status encode(unsigned cpu, void *workspace, unsigned profile, const uint8_t *in, size_t len, uint8_t *out,
-                          size_t cap, size_t *out_len) {
+static glyd_status encode(unsigned cpu, void *workspace, unsigned profile, const uint8_t *in, size_t history,
+                          size_t len, uint8_t *out, size_t cap, size_t *out_len) {
   if (cap < GLYD_COLD_HEADER + GLYD_COLD_CODE_TAIL) return GLYD_E_BUFFER;
-  glyd_cold_model *const m = glyd_cold_model_begin(cpu, workspace, profile, in, len);
+  glyd_cold_model *const m = glyd_cold_model_begin(cpu, workspace, profile, in, history + len);
+  glyd_cold_model_learn(m, history);
+  in += history;
   out[0] = (uint8_t)profile;
   glyd_arith_writer w;
   glyd_arith_writer_init(&w, out + GLYD_COLD_HEADER, out + cap - GLYD_COLD_CODE_TAIL);
@@ -34,18 +36,23 @@ uint64_t glyd_cold_encode_workspace(uint64_t content) { return glyd_cold_memory(
 
 glyd_status glyd_cold_encode(unsigned cpu, void *workspace, const uint8_t *in, size_t len, uint8_t *out, size_t cap,
                              size_t *out_len) {
+  return glyd_cold_encode_after(cpu, workspace, in, 0, len, out, cap, out_len);
+}
+
+glyd_status glyd_cold_encode_after(unsigned cpu, void *workspace, const uint8_t *in, size_t history, size_t len,
+                                   uint8_t *out, size_t cap, size_t *out_len) {
   size_t sample = len / SAMPLE_SHARE;
   sample = sample < SAMPLE_MIN ? SAMPLE_MIN : sample > SAMPLE_MAX ? SAMPLE_MAX : sample;
   if (sample > len) sample = len;
-  const uint8_t *const middle = in + (len - sample) / 2;
+  const uint8_t *const middle = in + history + (len - sample) / 2;
   unsigned best = GLYD_COLD_BINARY;
   size_t least = SIZE_MAX;
   for (unsigned profile = 0; profile < GLYD_COLD_PROFILES; profile++) {
     size_t size;
-    if (encode(cpu, workspace, profile, middle, sample, out, cap, &size) == GLYD_OK && size < least) {
+    if (encode(cpu, workspace, profile, middle, 0, sample, out, cap, &size) == GLYD_OK && size < least) {
       least = size;
       best = profile;
     }
   }
-  return encode(cpu, workspace, best, in, len, out, cap, out_len);
+  return encode(cpu, workspace, best, in, history, len, out, cap, out_len);
 }

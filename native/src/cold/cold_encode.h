@@ -19,4 +19,9 @@ uint64_t glyd_cold_encode_workspace(uint64_t content);
 glyd_status glyd_cold_encode(unsigned cpu, void *workspace, const uint8_t *in, size_t len, uint8_t *out, size_t cap,
                              size_t *out_len);
 
+/* The same for in[history..history + len) of content whose first history bytes
+ * the reader has. The workspace is that of history + len bytes. */
+glyd_status glyd_cold_encode_after(unsigned cpu, void *workspace, const uint8_t *in, size_t history, size_t len,
+                                   uint8_t *out, size_t cap, size_t *out_len);
+
 #endif

@@ -162,3 +162,14 @@ glyd_cold_model *glyd_cold_model_begin(unsigned cpu, void *workspace, unsigned p
   make_learnt(m);
   return m;
 }
+
+void glyd_cold_model_learn(glyd_cold_model *m, size_t n) {
+  glyd_arith_writer nowhere; /* without room: what is written is dropped */
+  glyd_arith_writer_init(&nowhere, NULL, NULL);
+  const uint8_t *const data = m->data + m->pos;
+  for (size_t i = 0; i < n; i++) {
+    const uint32_t gate = glyd_cold_match_gate(m);
+    if (!gate || (m->expected & 255) != data[i]) m->kernel->encode(m, &nowhere, gate != 0, data[i]);
+    glyd_cold_match_advance(m);
+  }
+}

@@ -135,7 +135,8 @@ static glyd_status decode(frames *f, part *p) {
       if (status == GLYD_OK) status = keep_pieces(f, p, &parts, out);
     } else {
       glyd_alloc_use_whole(out, len);
-      status = glyd_segment_decode(f->cpu, workspace, f->below, &p->frame, &p->segment, out, payload, NULL);
+      const glyd_references references = {f->below, NULL};
+      status = glyd_segment_decode(f->cpu, workspace, &references, &p->frame, &p->segment, out, payload, NULL);
       if (status == GLYD_OK) p->bytes = out;
     }
   }
@@ -277,7 +278,8 @@ glyd_status glyd_frame_base_create(glyd_base **base, const uint8_t *in, size_t l
     glyd_alloc_put(allocator, f);
     return glyd_frame_fail(error, GLYD_E_MEMORY, 0, sizeof f->lock, 0);
   }
-  const glyd_status status = glyd_frame_walk(in, len, below, limits, see, f, &f->size, error);
+  const glyd_references references = {below, NULL};
+  const glyd_status status = glyd_frame_walk(in, len, &references, limits, see, f, &f->size, error);
   if (status != GLYD_OK) {
     free_frames(f);
     return status;

@@ -14,6 +14,7 @@
 #include "frame/opened_common.h"
 #include "glyd/glyd.h"
 #include "record/record_common.h"
+#include "segment/segment_dictionary_common.h"
 
 /* A payload may exceed its content by this much (docs/format.md). */
 #define GLYD_PAYLOAD_SLACK 4096u
@@ -46,10 +47,10 @@ static inline uint64_t glyd_frame_content_max(unsigned segment_log, uint64_t con
 static inline uint64_t glyd_frame_memory_value(unsigned code) { return (uint64_t)(8 + code % 8) << (code / 8 + 10); }
 
 /* The memory code of a frame: the smallest that covers one segment and 1 MiB,
- * with a base the copies of a segment, with records what rebuilding them takes,
+ * with a base the copies of a segment, with a dictionary what is laid behind it, with records what rebuilding them takes,
  * with cold segments the model, with opened ones what is inside. */
 static inline unsigned glyd_frame_memory_code(unsigned segment_log, uint64_t content_size, int has_base,
-                                              int has_records, int has_cold, int has_opened) {
+                                              int has_dictionary, int has_records, int has_cold, int has_opened) {
   const uint64_t content = glyd_frame_content_max(segment_log, content_size);
   uint64_t need = (has_base ? 3 : 2) * content + GLYD_PAYLOAD_SLACK + (1u << 20);
   uint64_t most = content; /* of a segment, or one inside */
@@ -59,7 +60,11 @@ static inline unsigned glyd_frame_memory_code(unsigned segment_log, uint64_t con
     if (inner > most) most = inner;
   }
   if (has_records) need += glyd_record_decode_memory(most);
-  if (has_cold) need += glyd_cold_memory(most);
+  if (has_dictionary) need += GLYD_SEGMENT_DICTIONARY_MEMORY;
+  if (has_cold) {
+    const uint64_t after = has_dictionary ? glyd_segment_dictionary_first(content) + GLYD_DICTIONARY_CONTENT_MAX : 0;
+    need += glyd_cold_memory(after > most ? after : most);
+  }
   unsigned code = 0;
   while (glyd_frame_memory_value(code) < need) code++;
   return code;

@@ -26,7 +26,7 @@ typedef struct cursor {
   int in_frame;
   unsigned cpu;
   int sizes_only; /* bases are not asked for */
-  const glyd_base *base;
+  glyd_references references;
   glyd_progress progress;
 } cursor;
 
@@ -73,7 +73,7 @@ static glyd_status hop_header(cursor *c, glyd_error *error) {
   if (status == GLYD_E_MAGIC && c->progress.frames > 0) error->status = status = GLYD_E_TRAILING;
   if (status) return status;
   status = glyd_progress_frame(&c->progress, &info, error);
-  if (status == GLYD_OK && !c->sizes_only) status = glyd_segment_decode_check_base(&info, c->base, error);
+  if (status == GLYD_OK && !c->sizes_only) status = glyd_segment_decode_check(&info, &c->references, error);
   if (status) return status;
   c->frame_start = c->pos;
   if (info.is_skippable) {
@@ -154,7 +154,7 @@ glyd_status glyd_frame_decode_size(const uint8_t *in, size_t len, const glyd_lim
   return e.status;
 }
 
-glyd_status glyd_frame_walk(const uint8_t *in, size_t len, const glyd_base *base, const glyd_limits *limits,
+glyd_status glyd_frame_walk(const uint8_t *in, size_t len, const glyd_references *references, const glyd_limits *limits,
                             glyd_frame_see *see, void *arg, uint64_t *content_size, glyd_error *error) {
   glyd_error e = {.status = GLYD_OK};
   *content_size = 0;
@@ -163,7 +163,7 @@ glyd_status glyd_frame_walk(const uint8_t *in, size_t len, const glyd_base *base
   } else {
     cursor c;
     cursor_init(&c, in, len, limits);
-    c.base = base;
+    c.references = *references;
     item next = {.at = 0};
     while (hop(&c, &next, &e) == GLYD_OK && next.segment.kind != GLYD_KIND_END) {
       const size_t payload = next.at + next.segment.header_size;
@@ -243,7 +243,7 @@ static void work(void *arg, int worker) {
     }
     pthread_mutex_unlock(&j->lock);
     const glyd_status status =
-        glyd_segment_decode(j->c.cpu, workspace, j->c.base, &next.frame, &next.segment, j->out + next.content,
+        glyd_segment_decode(j->c.cpu, workspace, &j->c.references, &next.frame, &next.segment, j->out + next.content,
                             j->c.in + next.at + next.segment.header_size, &error);
     pthread_mutex_lock(&j->lock);
     if (status) {
@@ -278,14 +278,14 @@ static int worker_count(const job *j, int threads) {
   return n;
 }
 
-glyd_status glyd_frame_decode(uint8_t *out, size_t cap, const uint8_t *in, size_t len, const glyd_base *base,
-                              int threads, const glyd_limits *limits, const glyd_allocator *allocator, size_t *out_len,
-                              glyd_error *error) {
+glyd_status glyd_frame_decode(uint8_t *out, size_t cap, const uint8_t *in, size_t len,
+                              const glyd_references *references, int threads, const glyd_limits *limits,
+                              const glyd_allocator *allocator, size_t *out_len, glyd_error *error) {
   *out_len = 0;
   if (!arguments_valid(limits, allocator, threads)) return glyd_frame_fail(error, GLYD_E_PARAMETER, 0, 0, 0);
   job j = {.out = out, .cap = cap, .allocator = allocator};
   cursor_init(&j.c, in, len, limits);
-  j.c.base = base;
+  if (references) j.c.references = *references;
   if (pthread_mutex_init(&j.lock, NULL) != 0) return glyd_frame_fail(error, GLYD_E_MEMORY, 0, sizeof j.lock, 0);
   glyd_thread_team(worker_count(&j, threads), work, &j);
   (void)pthread_mutex_destroy(&j.lock);

@@ -92,6 +92,9 @@ void glyd_header_decode_extensions(glyd_extension_reader *reader, const uint8_t 
         memcpy(reader->base + reader->base_size, in + i, (size_t)n);
         reader->base_size += (uint32_t)n;
       }
+      if (reader->type == GLYD_RECORD_DICTIONARY && reader->has_dictionary) /* little-endian, the lowest byte first */
+        for (uint64_t k = 0; k < n; k++)
+          reader->dictionary_id |= (uint32_t)in[i + k] << (8 * (GLYD_RECORD_DICTIONARY_SIZE - reader->skip + k));
       reader->skip -= n;
       i += (size_t)n;
       continue;
@@ -113,6 +116,16 @@ void glyd_header_decode_extensions(glyd_extension_reader *reader, const uint8_t 
         }
         reader->has_base = 1;
       }
+      if (reader->type == GLYD_RECORD_DICTIONARY) {
+        if (reader->has_dictionary) {
+          reader->malformed = 1;
+          return;
+        }
+        if (reader->skip == GLYD_RECORD_DICTIONARY_SIZE)
+          reader->has_dictionary = 1;
+        else if (reader->required == 0)
+          reader->required = reader->type; /* of a later version */
+      }
       if (reader->type == GLYD_RECORD_RECORDS || reader->type == GLYD_RECORD_COLD ||
           reader->type == GLYD_RECORD_OPENED) {
         int *const has = reader->type == GLYD_RECORD_RECORDS ? &reader->has_records
@@ -129,8 +142,9 @@ void glyd_header_decode_extensions(glyd_extension_reader *reader, const uint8_t 
       }
     } else {
       reader->type = reader->value;
-      const int known = reader->type == GLYD_RECORD_BASE || reader->type == GLYD_RECORD_RECORDS ||
-                        reader->type == GLYD_RECORD_COLD || reader->type == GLYD_RECORD_OPENED;
+      const int known = reader->type == GLYD_RECORD_BASE || reader->type == GLYD_RECORD_DICTIONARY ||
+                        reader->type == GLYD_RECORD_RECORDS || reader->type == GLYD_RECORD_COLD ||
+                        reader->type == GLYD_RECORD_OPENED;
       if ((reader->type & 1) && !known && reader->required == 0) reader->required = reader->type;
     }
     reader->in_length = !reader->in_length;
@@ -167,12 +181,17 @@ glyd_status glyd_header_decode_finish(glyd_header_prefix *prefix, const glyd_ext
   if (known && info->content_size > GLYD_CONTENT_SIZE_MAX)
     return glyd_frame_fail(error, GLYD_E_HEADER, 0, GLYD_CONTENT_SIZE_MAX, info->content_size);
   if (!known && !info->has_trailer) return glyd_frame_fail(error, GLYD_E_HEADER, 0, GLYD_FLAG_TRAILER, prefix->flags);
-  const unsigned code = glyd_frame_memory_code(prefix->segment_log, info->content_size, extensions->has_base,
-                                               extensions->has_records, extensions->has_cold, extensions->has_opened);
+  const unsigned code =
+      glyd_frame_memory_code(prefix->segment_log, info->content_size, extensions->has_base, extensions->has_dictionary,
+                             extensions->has_records, extensions->has_cold, extensions->has_opened);
   if (code != prefix->memory_code) return glyd_frame_fail(error, GLYD_E_HEADER, 0, code, prefix->memory_code);
   if (extensions->malformed || extensions->skip || extensions->shift || extensions->in_length)
     return glyd_frame_fail(error, GLYD_E_HEADER, 0, prefix->extensions_size, extensions->skip);
   if (extensions->required) return glyd_frame_fail(error, GLYD_E_FEATURE, 0, 0, extensions->required);
+  if (extensions->has_base && extensions->has_dictionary)
+    return glyd_frame_fail(error, GLYD_E_HEADER, 0, GLYD_RECORD_BASE, GLYD_RECORD_DICTIONARY);
+  info->has_dictionary = extensions->has_dictionary;
+  info->dictionary_id = extensions->dictionary_id;
   info->has_records = extensions->has_records;
   info->has_cold = extensions->has_cold;
   info->has_opened = extensions->has_opened;
@@ -200,7 +219,7 @@ glyd_status glyd_header_decode_frame(const uint8_t *in, size_t len, glyd_frame_i
 
 static int kind_known(int kind) {
   return (kind >= GLYD_KIND_RAW && kind <= GLYD_KIND_BASE) || kind == GLYD_KIND_WEIGHTS || kind == GLYD_KIND_COLD ||
-         kind == GLYD_KIND_FILTERED || kind == GLYD_KIND_OPENED;
+         kind == GLYD_KIND_FILTERED || kind == GLYD_KIND_OPENED || kind == GLYD_KIND_DICTIONARY;
 }
 
 glyd_status glyd_header_decode_segment(const uint8_t *in, size_t len, const glyd_frame_info *frame,
@@ -219,6 +238,8 @@ glyd_status glyd_header_decode_segment(const uint8_t *in, size_t len, const glyd
   if (kind == GLYD_KIND_OPENED && !frame->has_opened)
     return glyd_frame_fail(error, GLYD_E_CORRUPT, 0, GLYD_KIND_LZ, (uint64_t)kind);
   if (kind == GLYD_KIND_COLD && !frame->has_cold)
+    return glyd_frame_fail(error, GLYD_E_CORRUPT, 0, GLYD_KIND_LZ, (uint64_t)kind);
+  if (kind == GLYD_KIND_DICTIONARY && !frame->has_dictionary)
     return glyd_frame_fail(error, GLYD_E_CORRUPT, 0, GLYD_KIND_LZ, (uint64_t)kind);
   if (kind == GLYD_KIND_BASE && !frame->has_base)
     return glyd_frame_fail(error, GLYD_E_CORRUPT, 0, GLYD_KIND_LZ, (uint64_t)kind);

@@ -32,7 +32,9 @@ glyd_status glyd_header_decode_prefix(const uint8_t *in, size_t len, glyd_header
 typedef struct glyd_extension_reader {
   uint8_t base[GLYD_RECORD_BASE_MAX]; /* data of the base record, if there is one */
   uint32_t base_size;
+  uint32_t dictionary_id;
   int has_base;
+  int has_dictionary;
   int has_records;
   int has_cold;
   int has_opened;

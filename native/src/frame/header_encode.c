@@ -8,21 +8,22 @@
 #include "common/cpu.h"
 #include "common/mem.h"
 #include "frame/frame_common.h"
+#include "object/object_common.h"
 
 size_t glyd_header_encode_frame(const glyd_plan *plan, uint8_t *out) {
   const int known = plan->content_size != GLYD_SIZE_UNKNOWN;
   unsigned flags = (unsigned)plan->check;
   if (known) flags |= GLYD_FLAG_CONTENT_SIZE;
   if (plan->has_trailer) flags |= GLYD_FLAG_TRAILER;
-  const int has_records = plan->base || plan->records || plan->cold || plan->containers;
+  const int has_records = plan->base || plan->dictionary || plan->records || plan->cold || plan->containers;
   if (has_records) flags |= GLYD_FLAG_EXTENSIONS;
   glyd_store32(out, GLYD_FRAME_MAGIC);
   out[4] = GLYD_FORMAT_VERSION;
   out[5] = (uint8_t)flags;
   out[6] = (uint8_t)plan->level;
   out[7] = (uint8_t)plan->segment_log;
-  out[8] = (uint8_t)glyd_frame_memory_code(plan->segment_log, plan->content_size, plan->base != NULL, plan->records,
-                                           plan->cold, plan->containers);
+  out[8] = (uint8_t)glyd_frame_memory_code(plan->segment_log, plan->content_size, plan->base != NULL,
+                                           plan->dictionary != NULL, plan->records, plan->cold, plan->containers);
   uint8_t *p = out + 9;
   if (known) p = glyd_put_varint(p, plan->content_size);
   if (has_records) { /* all lengths and types are below 128 */
@@ -34,6 +35,12 @@ size_t glyd_header_encode_frame(const glyd_plan *plan, uint8_t *out) {
       uint8_t *const after = glyd_put_varint(record + GLYD_BASE_ID_SIZE, plan->base->size);
       end[1] = (uint8_t)(after - record);
       end = after;
+    }
+    if (plan->dictionary) {
+      end[0] = GLYD_RECORD_DICTIONARY;
+      end[1] = 4;
+      glyd_store32(end + 2, plan->dictionary->id);
+      end += 6;
     }
     if (plan->records) {
       *end++ = GLYD_RECORD_RECORDS;

@@ -12,7 +12,7 @@
 #include "frame/plan_encode.h"
 
 /* Frame header into at least GLYD_HEADER_ENCODE_MAX bytes; returns its size. */
-#define GLYD_HEADER_ENCODE_MAX (GLYD_HEADER_FIXED_MAX + 2 + GLYD_RECORD_BASE_MAX + 2)
+#define GLYD_HEADER_ENCODE_MAX (GLYD_HEADER_FIXED_MAX + 2 + GLYD_RECORD_BASE_MAX + 6)
 size_t glyd_header_encode_frame(const glyd_plan *plan, uint8_t *out);
 
 /* Segment header that ends at end, where the payload starts (at most

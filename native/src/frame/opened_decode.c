@@ -15,6 +15,7 @@
 static glyd_frame_info inner_frame(const glyd_frame_info *frame, uint64_t content_size) {
   glyd_frame_info inner = *frame;
   inner.has_base = 0;
+  inner.has_dictionary = 0;
   inner.has_opened = 0;
   inner.has_trailer = 0;
   inner.content_size = GLYD_SIZE_UNKNOWN;
@@ -55,6 +56,7 @@ glyd_status glyd_opened_decode_info(const uint8_t *payload, size_t payload_size,
 static glyd_status decode_area(unsigned cpu, void *workspace, const glyd_frame_info *frame, uint64_t content_size,
                                uint8_t *area, uint64_t area_size, uint64_t want, const uint8_t *in, size_t len) {
   const glyd_frame_info inner = inner_frame(frame, content_size);
+  const glyd_references none = {NULL, NULL};
   uint64_t at = 0;
   while (at < want) {
     glyd_segment_info segment;
@@ -63,7 +65,7 @@ static glyd_status decode_area(unsigned cpu, void *workspace, const glyd_frame_i
         segment.payload_size > len - segment.header_size)
       return GLYD_E_CORRUPT;
     const glyd_status status =
-        glyd_segment_decode(cpu, workspace, NULL, &inner, &segment, area + at, in + segment.header_size, NULL);
+        glyd_segment_decode(cpu, workspace, &none, &inner, &segment, area + at, in + segment.header_size, NULL);
     if (status) return status;
     const size_t size = segment.header_size + (size_t)segment.payload_size;
     at += segment.content_size;

@@ -184,6 +184,7 @@ static uint64_t inner_max(const glyd_plan *plan) {
 static glyd_plan inner_plan(const glyd_plan *plan, uint64_t part) {
   glyd_plan inner = *plan;
   inner.containers = GLYD_CONTAINERS_OFF;
+  inner.dictionary = NULL;
   inner.content_size = GLYD_SIZE_UNKNOWN;
   inner.segment_size = inner.lz.segment_size = part;
   return inner;

@@ -24,6 +24,7 @@ static int params_valid(const glyd_params *params) {
   if (params->records < GLYD_RECORDS_OFF || params->records > GLYD_RECORDS_AUTO) return 0;
   if (params->containers < GLYD_CONTAINERS_OFF || params->containers > GLYD_CONTAINERS_ON) return 0;
   if (params->containers == GLYD_CONTAINERS_ON && params->base) return 0;
+  if (params->base && params->dictionary) return 0;
   if (params->long_distance && params->level < GLYD_LEVEL_MAX) return 0;
   const uint64_t size = params->segment_size;
   if (size != 0 && (size < (1u << GLYD_SEGMENT_LOG_MIN) || size > (1u << GLYD_SEGMENT_LOG_MAX))) return 0;
@@ -86,6 +87,7 @@ glyd_status glyd_plan_encode(glyd_plan *plan, const glyd_params *params, uint64_
       .segment_size = segment,
       .content_size = content_size,
       .base = params->base,
+      .dictionary = params->dictionary,
       .records = records,
       .cold = cold,
       .containers = params->base ? GLYD_CONTAINERS_OFF : params->containers,

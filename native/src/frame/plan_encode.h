@@ -29,15 +29,16 @@ typedef struct glyd_plan {
   int has_trailer;
   int weights; /* GLYD_WEIGHTS_*; AUTO until the content has been looked at */
   unsigned segment_log;
-  uint64_t segment_size;      /* content bytes of every segment but the last and those before a flush */
-  uint64_t content_size;      /* or GLYD_SIZE_UNKNOWN */
-  const glyd_base *base;      /* or NULL */
-  int records;                /* segments may be records */
-  int containers;             /* GLYD_CONTAINERS_*; AUTO until the content has been looked at */
-  uint64_t inner_segment;     /* content bytes of segments inside opened ones */
-  int cold;                   /* segments may be cold */
-  int64_t base_shift;         /* expected place in the base of numbers, less that in the content */
-  glyd_fields_places *places; /* of tensors in the base, or NULL */
+  uint64_t segment_size;             /* content bytes of every segment but the last and those before a flush */
+  uint64_t content_size;             /* or GLYD_SIZE_UNKNOWN */
+  const glyd_base *base;             /* or NULL */
+  const glyd_dictionary *dictionary; /* or NULL */
+  int records;                       /* segments may be records */
+  int containers;                    /* GLYD_CONTAINERS_*; AUTO until the content has been looked at */
+  uint64_t inner_segment;            /* content bytes of segments inside opened ones */
+  int cold;                          /* segments may be cold */
+  int64_t base_shift;                /* expected place in the base of numbers, less that in the content */
+  glyd_fields_places *places;        /* of tensors in the base, or NULL */
   glyd_lz_config lz;
   glyd_allocator allocator;
 } glyd_plan;

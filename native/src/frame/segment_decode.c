@@ -9,7 +9,9 @@
 #include "common/mem.h"
 #include "frame/frame_common.h"
 #include "frame/opened_decode.h"
+#include "object/object_common.h"
 #include "segment/segment_base_decode.h"
+#include "segment/segment_dictionary_decode.h"
 #include "segment/segment_filter_decode.h"
 #include "segment/segment_record_decode.h"
 #include "segment/segment_weights_decode.h"
@@ -20,16 +22,18 @@ uint64_t glyd_segment_decode_workspace(const glyd_frame_info *frame, int kind, u
   if (kind == GLYD_KIND_RECORD) return glyd_segment_record_decode_workspace(content_size);
   if (kind == GLYD_KIND_COLD) return glyd_cold_decode_workspace(content_size);
   if (kind == GLYD_KIND_OPENED) return glyd_opened_decode_workspace(frame, content_size);
+  if (kind == GLYD_KIND_DICTIONARY) return glyd_segment_dictionary_decode_workspace(content_size, frame->has_cold);
   const int blocks = kind == GLYD_KIND_LZ || kind == GLYD_KIND_WEIGHTS || kind == GLYD_KIND_FILTERED;
   return blocks ? glyd_segment_weights_decode_workspace() : 0;
 }
 
 uint64_t glyd_segment_decode_workspace_max(const glyd_frame_info *frame, uint64_t content_size) {
   uint64_t most = glyd_segment_decode_workspace(frame, GLYD_KIND_LZ, content_size);
-  const int kinds[4] = {
-      frame->has_base ? GLYD_KIND_BASE : GLYD_KIND_LZ, frame->has_records ? GLYD_KIND_RECORD : GLYD_KIND_LZ,
-      frame->has_cold ? GLYD_KIND_COLD : GLYD_KIND_LZ, frame->has_opened ? GLYD_KIND_OPENED : GLYD_KIND_LZ};
-  for (unsigned i = 0; i < 4; i++) {
+  const int kinds[5] = {
+      frame->has_dictionary ? GLYD_KIND_DICTIONARY : GLYD_KIND_LZ, frame->has_base ? GLYD_KIND_BASE : GLYD_KIND_LZ,
+      frame->has_records ? GLYD_KIND_RECORD : GLYD_KIND_LZ, frame->has_cold ? GLYD_KIND_COLD : GLYD_KIND_LZ,
+      frame->has_opened ? GLYD_KIND_OPENED : GLYD_KIND_LZ};
+  for (unsigned i = 0; i < 5; i++) {
     const uint64_t n = glyd_segment_decode_workspace(frame, kinds[i], content_size);
     if (n > most) most = n;
   }
@@ -38,8 +42,19 @@ uint64_t glyd_segment_decode_workspace_max(const glyd_frame_info *frame, uint64_
 
 static uint64_t id_start(const uint8_t *id) { return __builtin_bswap64(glyd_load64(id)); }
 
-glyd_status glyd_segment_decode_check_base(const glyd_frame_info *frame, const glyd_base *base, glyd_error *error) {
+static glyd_status check_dictionary(const glyd_frame_info *frame, const glyd_dictionary *dictionary,
+                                    glyd_error *error) {
+  if (!dictionary) return glyd_frame_fail(error, GLYD_E_DICT_MISSING, 0, frame->dictionary_id, 0);
+  if (dictionary->id != frame->dictionary_id)
+    return glyd_frame_fail(error, GLYD_E_DICT_WRONG, 0, frame->dictionary_id, dictionary->id);
+  return GLYD_OK;
+}
+
+glyd_status glyd_segment_decode_check(const glyd_frame_info *frame, const glyd_references *references,
+                                      glyd_error *error) {
+  if (frame->has_dictionary) return check_dictionary(frame, references->dictionary, error);
   if (!frame->has_base) return GLYD_OK;
+  const glyd_base *const base = references->base;
   if (!base) return glyd_frame_fail(error, GLYD_E_BASE_MISSING, 0, id_start(frame->base_id), 0);
   /* a base that is read piece by piece has no id: it is right if what is made of it has the right check */
   const int is_named = !base->reader.read;
@@ -60,9 +75,9 @@ static void fill(uint8_t *out, uint8_t value, size_t len, glyd_checksum_pass *pa
   }
 }
 
-glyd_status glyd_segment_decode(unsigned cpu, void *workspace, const glyd_base *base, const glyd_frame_info *frame,
-                                const glyd_segment_info *segment, uint8_t *out, const uint8_t *payload,
-                                glyd_error *error) {
+glyd_status glyd_segment_decode(unsigned cpu, void *workspace, const glyd_references *references,
+                                const glyd_frame_info *frame, const glyd_segment_info *segment, uint8_t *out,
+                                const uint8_t *payload, glyd_error *error) {
   const int check = frame->check;
   const size_t len = (size_t)segment->content_size;
   glyd_status status = GLYD_OK;
@@ -87,13 +102,19 @@ glyd_status glyd_segment_decode(unsigned cpu, void *workspace, const glyd_base *
     status = glyd_cold_decode(cpu, workspace, out, len, payload, (size_t)segment->payload_size);
     break;
   case GLYD_KIND_BASE:
-    status = glyd_segment_base_decode(cpu, workspace, base, out, len, payload, (size_t)segment->payload_size);
+    status =
+        glyd_segment_base_decode(cpu, workspace, references->base, out, len, payload, (size_t)segment->payload_size);
     break;
   case GLYD_KIND_WEIGHTS:
-    status = glyd_segment_weights_decode(cpu, workspace, base, out, len, payload, (size_t)segment->payload_size, pass);
+    status = glyd_segment_weights_decode(cpu, workspace, references->base, out, len, payload,
+                                         (size_t)segment->payload_size, pass);
     break;
   case GLYD_KIND_FILTERED:
     status = glyd_segment_filter_decode(cpu, workspace, out, len, payload, (size_t)segment->payload_size);
+    break;
+  case GLYD_KIND_DICTIONARY:
+    status = glyd_segment_dictionary_decode(cpu, workspace, references->dictionary, frame->has_cold, out, len, payload,
+                                            (size_t)segment->payload_size);
     break;
   case GLYD_KIND_OPENED:
     status = glyd_opened_decode(cpu, workspace, frame, out, len, payload, (size_t)segment->payload_size);

@@ -21,14 +21,16 @@ uint64_t glyd_segment_decode_workspace(const glyd_frame_info *frame, int kind, u
 /* The most that any segment of the frame needs that has so much content. */
 uint64_t glyd_segment_decode_workspace_max(const glyd_frame_info *frame, uint64_t content_size);
 
-/* BASE_MISSING or BASE_WRONG unless base (may be NULL) is the one that the frame
- * names, if it names one. */
-glyd_status glyd_segment_decode_check_base(const glyd_frame_info *frame, const glyd_base *base, glyd_error *error);
+/* BASE_MISSING, BASE_WRONG, DICT_MISSING or DICT_WRONG unless there is what the
+ * frame names, if it names something. */
+glyd_status glyd_segment_decode_check(const glyd_frame_info *frame, const glyd_references *references,
+                                      glyd_error *error);
 
 /* Decode segment->content_size bytes into out from segment->payload_size bytes
- * at payload; nothing else is read or written. base: NULL, or checked for the frame. Offsets in error are 0: the segment's start. */
-glyd_status glyd_segment_decode(unsigned cpu, void *workspace, const glyd_base *base, const glyd_frame_info *frame,
-                                const glyd_segment_info *segment, uint8_t *out, const uint8_t *payload,
-                                glyd_error *error);
+ * at payload; nothing else is read or written. references: checked for the
+ * frame. Offsets in error are 0: the segment's start. */
+glyd_status glyd_segment_decode(unsigned cpu, void *workspace, const glyd_references *references,
+                                const glyd_frame_info *frame, const glyd_segment_info *segment, uint8_t *out,
+                                const uint8_t *payload, glyd_error *error);
 
 #endif

@@ -12,6 +12,8 @@
 #include "frame/header_encode.h"
 #include "frame/opened_encode.h"
 #include "segment/segment_base_encode.h"
+#include "segment/segment_dictionary_common.h"
+#include "segment/segment_dictionary_encode.h"
 #include "segment/segment_filter_encode.h"
 #include "segment/segment_record_encode.h"
 #include "segment/segment_weights_encode.h"
@@ -24,11 +26,30 @@ static glyd_lz_config beside_cold(const glyd_plan *plan) {
   return lz;
 }
 
+/* Blocks that are stored with a dictionary; at level cold those of level ultra, as far as a model is tried, too. */
+static glyd_lz_config with_dictionary(const glyd_plan *plan) {
+  glyd_lz_config lz = plan->lz;
+  if (plan->cold) {
+    lz.level = GLYD_LEVEL_ULTRA;
+    lz.segment_size = glyd_segment_dictionary_first(lz.segment_size);
+  }
+  return lz;
+}
+
+static uint64_t dictionary_workspace(const glyd_plan *plan) {
+  if (!plan->dictionary) return 0;
+  const glyd_lz_config lz = with_dictionary(plan);
+  return glyd_segment_dictionary_encode_workspace(&lz, plan->dictionary, plan->cold);
+}
+
 static uint64_t cold_workspace(const glyd_plan *plan) {
   const glyd_lz_config lz = beside_cold(plan);
-  const uint64_t cold = glyd_cold_encode_workspace(plan->lz.segment_size),
-                 other = GLYD_SMALL_CONTENT + glyd_lz_encode_workspace(&lz);
-  return cold > other ? cold : other;
+  const uint64_t sizes[3] = {glyd_cold_encode_workspace(plan->lz.segment_size),
+                             GLYD_SMALL_CONTENT + glyd_lz_encode_workspace(&lz), dictionary_workspace(plan)};
+  uint64_t most = 0;
+  for (unsigned i = 0; i < 3; i++)
+    if (sizes[i] > most) most = sizes[i];
+  return most;
 }
 
 uint64_t glyd_segment_encode_workspace(const glyd_plan *plan) {
@@ -38,7 +59,7 @@ uint64_t glyd_segment_encode_workspace(const glyd_plan *plan) {
     const uint64_t cold = cold_workspace(plan);
     return plan->weights == GLYD_WEIGHTS_OFF || cold > own ? cold : own;
   }
-  const uint64_t base = plan->base ? glyd_segment_base_encode_workspace(&plan->lz) : 0;
+  const uint64_t base = plan->base ? glyd_segment_base_encode_workspace(&plan->lz) : dictionary_workspace(plan);
   const uint64_t first = GLYD_RECORD_ALIGN(base > own ? base : own) + glyd_segment_filter_encode_workspace(&plan->lz);
   return plan->records ? first + glyd_segment_record_encode_workspace(&plan->lz) : first;
 }
@@ -184,6 +205,40 @@ static glyd_status or_record(const glyd_plan *plan, void *workspace, const uint8
   return GLYD_OK;
 }
 
+/* With a dictionary, unless what there is (*size 0: nothing) takes no more. */
+static glyd_status or_dictionary(const glyd_plan *plan, void *workspace, const uint8_t *in, size_t len,
+                                 uint8_t *payload, int *kind, size_t *size) {
+  if (*size > len / 2 || (plan->cold && len > GLYD_SEGMENT_DICTIONARY_FIRST)) return GLYD_OK;
+  const glyd_lz_config lz = with_dictionary(plan);
+  const size_t most = *size > 0 ? *size - 1 : len - 1;
+  uint8_t *const out = payload + *size;
+  size_t other;
+  const glyd_status status =
+      glyd_segment_dictionary_encode(&lz, workspace, plan->dictionary, plan->cold, in, len, out, most, &other);
+  if (status == GLYD_E_BUFFER) return GLYD_OK;
+  if (status != GLYD_OK) return status;
+  if (*size > 0) memmove(payload, out, other);
+  *kind = GLYD_KIND_DICTIONARY;
+  *size = other;
+  return GLYD_OK;
+}
+
+/* A record or filtered segment, or one with the dictionary, whichever is smallest; *size 0: none is of use. */
+static glyd_status encode_with_dictionary(const glyd_plan *plan, void *workspace, const uint8_t *in, size_t len,
+                                          uint8_t *payload, int *kind, size_t *size) {
+  *size = 0;
+  if (plan->records) {
+    const glyd_status status = encode_record(plan, workspace, in, len, payload, len - 1, kind, size);
+    if (status) return status;
+  }
+  if (*size == 0 && !plan->cold) {
+    *kind = GLYD_KIND_FILTERED;
+    const glyd_status status = encode_filtered(plan, workspace, in, len, payload, size);
+    if (status) return status;
+  }
+  return or_dictionary(plan, workspace, in, len, payload, kind, size);
+}
+
 /* The payload of any kind but an opened one. pass (NULL: no check) has been begun for the content and may be
  * advanced. */
 static glyd_status encode_closed(const glyd_plan *plan, void *workspace, uint64_t at, const uint8_t *in, size_t len,
@@ -238,7 +293,10 @@ static glyd_status encode_closed(const glyd_plan *plan, void *workspace, uint64_
     *kind = GLYD_KIND_WEIGHTS;
     return encode_weights(plan, workspace, at, in, len, payload, size, &n_differences);
   }
-  if (plan->records) {
+  if (plan->dictionary) {
+    const glyd_status status = encode_with_dictionary(plan, workspace, in, len, payload, kind, size);
+    if (status || *size > 0) return status;
+  } else if (plan->records) {
     const glyd_status status = encode_record(plan, workspace, in, len, payload, len - 1, kind, size);
     if (status || *size > 0) return status;
   }

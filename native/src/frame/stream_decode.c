@@ -68,7 +68,7 @@ typedef enum outcome {
 struct glyd_dctx {
   glyd_allocator allocator;
   glyd_limits limits;
-  const glyd_base *base;
+  glyd_references references;
   unsigned cpu;
   int threads;
   int active; /* slots used for this frame: threads, or fewer to stay below the memory limit */
@@ -190,7 +190,11 @@ glyd_status glyd_stream_decode_create(glyd_dctx **ctx, int threads, const glyd_l
   return glyd_stream_decode_reset(c);
 }
 
-void glyd_stream_decode_set_base(glyd_dctx *ctx, const glyd_base *base) { ctx->base = base; }
+void glyd_stream_decode_set_base(glyd_dctx *ctx, const glyd_base *base) { ctx->references.base = base; }
+
+void glyd_stream_decode_set_dictionary(glyd_dctx *ctx, const glyd_dictionary *dictionary) {
+  ctx->references.dictionary = dictionary;
+}
 
 void glyd_stream_decode_error(const glyd_dctx *ctx, glyd_error *error) { *error = ctx->reported; }
 
@@ -231,7 +235,7 @@ static outcome begin_frame(glyd_dctx *c, const glyd_frame_info *info) {
     c->state = STATE_SKIP;
     return GO_ON;
   }
-  if (glyd_segment_decode_check_base(info, c->base, &c->error)) return FAILED;
+  if (glyd_segment_decode_check(info, &c->references, &c->error)) return FAILED;
   const uint64_t most = c->progress.limits.max_memory;
   if (info->decoder_memory > most) {
     glyd_frame_fail(&c->error, GLYD_E_LIMIT_MEMORY, 0, most, info->decoder_memory);
@@ -398,7 +402,7 @@ static void decode_slots(void *arg, int worker) {
   (void)worker;
   for (int i = atomic_fetch_add(&b->next, 1); i < c->n_slots; i = atomic_fetch_add(&b->next, 1)) {
     slot *s = &c->slots[i];
-    (void)glyd_segment_decode(c->cpu, s->workspace, c->base, &c->progress.frame, &s->segment, s->to, s->payload,
+    (void)glyd_segment_decode(c->cpu, s->workspace, &c->references, &c->progress.frame, &s->segment, s->to, s->payload,
                               &s->error);
   }
 }
@@ -596,10 +600,11 @@ glyd_status glyd_stream_decode_segment(glyd_dctx *ctx, const glyd_frame_info *fr
   if (e.status == GLYD_OK && segment.content_size > cap)
     (void)glyd_frame_fail(&e, GLYD_E_BUFFER, 0, segment.content_size, cap);
   slot *s = &ctx->slots[0];
-  if (e.status == GLYD_OK) (void)glyd_segment_decode_check_base(frame, ctx->base, &e);
+  if (e.status == GLYD_OK) (void)glyd_segment_decode_check(frame, &ctx->references, &e);
   if (e.status == GLYD_OK) (void)get_workspace(ctx, s, frame, &segment, &e);
   if (e.status == GLYD_OK)
-    (void)glyd_segment_decode(ctx->cpu, s->workspace, ctx->base, frame, &segment, out, in + segment.header_size, &e);
+    (void)glyd_segment_decode(ctx->cpu, s->workspace, &ctx->references, frame, &segment, out, in + segment.header_size,
+                              &e);
   if (e.status == GLYD_OK)
     *out_len = (size_t)segment.content_size;
   else

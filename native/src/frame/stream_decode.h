@@ -19,6 +19,7 @@ void glyd_stream_decode_free(glyd_dctx *ctx);
 glyd_status glyd_stream_decode_reset(glyd_dctx *ctx);
 glyd_status glyd_stream_decode_run(glyd_dctx *ctx, glyd_out *out, glyd_in *in, int *at_end);
 void glyd_stream_decode_set_base(glyd_dctx *ctx, const glyd_base *base);
+void glyd_stream_decode_set_dictionary(glyd_dctx *ctx, const glyd_dictionary *dictionary);
 void glyd_stream_decode_error(const glyd_dctx *ctx, glyd_error *error);
 glyd_status glyd_stream_decode_segment(glyd_dctx *ctx, const glyd_frame_info *frame, uint8_t *out, size_t cap,
                                        const uint8_t *in, size_t len, size_t *out_len);

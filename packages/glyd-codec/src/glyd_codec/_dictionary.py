@@ -129,7 +129,7 @@ class Dictionary:
         ----------
         data
             Any C-contiguous buffer of at most 16 MiB. Up to some 100 KiB a dictionary gains
-            something; larger content is better off in a frame (`compress`).
+            something; larger content is better off in a frame (`compress` with ``dictionary``).
         checksum
             Store a checksum of 4 bytes.
 
@@ -231,6 +231,10 @@ class Dictionary:
             return out.take()
         finally:
             ffi.release(src)
+
+    def native(self) -> Any:
+        """Return the ``glyd_dictionary *``, which lives as long as this handle does."""
+        return self._native
 
     def _encoder(self, check_size: int) -> Any:
         """Return this thread's encoder for a size of checks."""

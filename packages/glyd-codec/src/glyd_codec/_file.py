@@ -8,9 +8,9 @@ import io
 import threading
 from typing import TYPE_CHECKING
 
-from glyd_codec._base import native_base
 from glyd_codec._errors import GlydError, ParameterError
 from glyd_codec._reader import RawReader
+from glyd_codec._references import References
 from glyd_codec._source import FileSource, is_path
 from glyd_codec._stream import Compressor
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
     from glyd_codec._base import BaseLike
+    from glyd_codec._dictionary import Dictionary
     from glyd_codec._limits import Limits
     from glyd_codec._params import Containers, Level, Records, Weights
     from glyd_codec._source import Path
@@ -40,9 +41,9 @@ class GlydFile(io.BufferedIOBase):
         it stands, may give or take fewer bytes than asked for, and stays open on `close`.
     mode
         "rb"; "wb", "xb" (the file must be new) or "ab" (adds a frame to a file).
-    base
-        What the frames are stored against, as for `compress` and `decompress`; kept in use
-        until the object goes. `close` leaves it open.
+    base, dictionary
+        What the frames are stored against or with, as for `compress` and `decompress`; kept in use
+        until the object goes. `close` leaves a base open.
     level, checksum, long, records, segment_size, weights, containers
         For writing, as for `compress`.
     threads
@@ -80,6 +81,7 @@ class GlydFile(io.BufferedIOBase):
         mode: str = "rb",
         *,
         base: BaseLike | None = None,
+        dictionary: Dictionary | None = None,
         level: Level = "max",
         threads: int = 0,
         checksum: bool = True,
@@ -106,6 +108,7 @@ class GlydFile(io.BufferedIOBase):
             compressor = Compressor(
                 level,
                 base=base,
+                dictionary=dictionary,
                 threads=threads,
                 checksum=checksum,
                 long=long,
@@ -124,7 +127,8 @@ class GlydFile(io.BufferedIOBase):
             raise TypeError(f"file must be a path or a binary file object with {needed}(), not {type(file).__name__}")
         if is_reading:
             try:
-                self._raw = RawReader(FileSource(self._fp, owns=self._owns), native_base(base), threads, limits)
+                references = References(base, dictionary)
+                self._raw = RawReader(FileSource(self._fp, owns=self._owns), references, threads, limits)
                 self._reader = io.BufferedReader(self._raw, _READ_BUFFER_NBYTES)
             except BaseException:
                 if self._owns:

@@ -37,6 +37,7 @@ _KINDS = {
     lib.GLYD_KIND_COLD: "cold",
     lib.GLYD_KIND_FILTERED: "filtered",
     lib.GLYD_KIND_OPENED: "opened",
+    lib.GLYD_KIND_DICTIONARY: "dictionary",
 }
 
 
@@ -76,6 +77,8 @@ class FrameInfo:
         XXH3-128 of the base that the frame was stored against, 16 bytes; None: it needs none.
     base_nbytes
         Size of that base; None without one.
+    dictionary_id
+        `Dictionary.id` of the dictionary that the frame was stored with; None: it needs none.
     """
 
     offset: int
@@ -93,6 +96,7 @@ class FrameInfo:
     skip_tag: int | None
     base_id: bytes | None = None
     base_nbytes: int | None = None
+    dictionary_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +108,8 @@ class SegmentInfo:
     index
         Number of the segment in its source, from 0.
     kind
-        "raw", "fill", "lz", "record", "base", "weights", "cold", "filtered" or "opened".
+        "raw", "fill", "lz", "record", "base", "weights", "cold", "filtered", "opened"
+        or "dictionary".
     offset
         Byte of the input at which its header starts.
     stored_nbytes
@@ -264,6 +269,7 @@ def _describe_header(offset: int, header_nbytes: int, info: Any) -> FrameInfo:
         skip_tag=info.skip_tag if is_skippable else None,
         base_id=to_bytes(info.base_id, 16) if info.has_base else None,
         base_nbytes=info.base_size if info.has_base else None,
+        dictionary_id=info.dictionary_id if info.has_dictionary else None,
     )
 
 
@@ -287,6 +293,7 @@ def _describe(frame: Frame) -> FrameInfo:
         skip_tag=None,
         base_id=known.base_id,
         base_nbytes=known.base_nbytes,
+        dictionary_id=known.dictionary_id,
     )
 
 

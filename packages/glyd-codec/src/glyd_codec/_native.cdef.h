@@ -36,6 +36,7 @@
 #define GLYD_KIND_WEIGHTS ...
 #define GLYD_KIND_FILTERED ...
 #define GLYD_KIND_OPENED ...
+#define GLYD_KIND_DICTIONARY ...
 
 #define GLYD_WEIGHTS_OFF ...
 #define GLYD_WEIGHTS_AUTO ...
@@ -86,6 +87,7 @@ typedef struct glyd_allocator {
 } glyd_allocator;
 
 typedef struct glyd_base glyd_base;
+typedef struct glyd_dictionary glyd_dictionary;
 
 typedef struct glyd_params {
   int level;
@@ -98,6 +100,7 @@ typedef struct glyd_params {
   const glyd_base *base;
   int weights;
   int containers;
+  const glyd_dictionary *dictionary;
   ...;
 } glyd_params;
 
@@ -122,9 +125,15 @@ uint64_t glyd_compress_bound(uint64_t len, const glyd_params *params);
 glyd_status glyd_compress(void *out, size_t cap, const void *in, size_t len, const glyd_params *params,
                           size_t *out_len);
 glyd_status glyd_content_size(const void *in, size_t len, const glyd_limits *limits, uint64_t *size, glyd_error *error);
-glyd_status glyd_decompress_base(void *out, size_t cap, const void *in, size_t len, const glyd_base *base, int threads,
-                                 const glyd_limits *limits, const glyd_allocator *allocator, size_t *out_len,
-                                 glyd_error *error);
+typedef struct glyd_references {
+  const glyd_base *base;
+  const glyd_dictionary *dictionary;
+} glyd_references;
+
+glyd_status glyd_decompress_references(void *out, size_t cap, const void *in, size_t len,
+                                       const glyd_references *references, int threads,
+                                       const glyd_limits *limits, const glyd_allocator *allocator, size_t *out_len,
+                                       glyd_error *error);
 
 uint64_t glyd_base_size(const glyd_base *base);
 glyd_status glyd_base_create_frames(glyd_base **base, const void *in, size_t len, int is_mapped,
@@ -151,6 +160,8 @@ typedef struct glyd_frame_info {
   int has_base;
   uint8_t base_id[16];
   uint64_t base_size;
+  int has_dictionary;
+  uint32_t dictionary_id;
   int is_skippable;
   uint64_t skip_size;
   uint32_t skip_tag;
@@ -272,6 +283,7 @@ glyd_status glyd_dctx_create(glyd_dctx **ctx, int threads, const glyd_limits *li
 void glyd_dctx_free(glyd_dctx *ctx);
 glyd_status glyd_dctx_reset(glyd_dctx *ctx);
 void glyd_dctx_set_base(glyd_dctx *ctx, const glyd_base *base);
+void glyd_dctx_set_dictionary(glyd_dctx *ctx, const glyd_dictionary *dictionary);
 glyd_status glyd_decompress_stream(glyd_dctx *ctx, glyd_out *out, glyd_in *in, int *at_end);
 void glyd_dctx_error(const glyd_dctx *ctx, glyd_error *error);
 glyd_status glyd_decode_inside(glyd_dctx *ctx, const glyd_frame_info *frame, void *out, size_t cap, const void *in,
@@ -365,7 +377,6 @@ size_t glyd_fingerprints(glyd_fingerprint_state *state, const void *data, size_t
 #define GLYD_OBJECT_MAGIC ...
 #define GLYD_OBJECT_MAX ...
 
-typedef struct glyd_dictionary glyd_dictionary;
 typedef struct glyd_object_encoder glyd_object_encoder;
 typedef struct glyd_object_info {
   uint32_t header_size;

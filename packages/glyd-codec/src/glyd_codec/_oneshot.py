@@ -7,11 +7,11 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING
 
-from glyd_codec._base import native_base
 from glyd_codec._buffers import BytesOut, borrow, borrow_writable, check_apart, scratch, to_bytes
 from glyd_codec._errors import BufferTooSmallError, limit_error, status_error, truncated
 from glyd_codec._native import ffi, lib
 from glyd_codec._params import check_threads, native_limits, native_params
+from glyd_codec._references import References
 
 if TYPE_CHECKING:
     from typing import Any
@@ -19,8 +19,12 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
     from glyd_codec._base import BaseLike
+    from glyd_codec._dictionary import Dictionary
     from glyd_codec._limits import Limits
     from glyd_codec._params import Containers, Level, Records, Weights
+
+
+_OBJECT_START = int(lib.GLYD_OBJECT_MAGIC).to_bytes(2, "little")
 
 
 def compress(
@@ -28,6 +32,7 @@ def compress(
     level: Level = "max",
     *,
     base: BaseLike | None = None,
+    dictionary: Dictionary | None = None,
     threads: int = 0,
     checksum: bool = True,
     long: bool = False,
@@ -48,6 +53,11 @@ def compress(
         Older content to store data against: a buffer, path, binary file object or `Base`.
         What both have in common costs next to nothing, wherever it has moved; the frame
         can then be read with this base only.
+    dictionary
+        What content of this kind has in common, learned by `train_dictionary`: segments may copy
+        from it, which the first kilobytes of each gain by. The frame can then be read with this
+        dictionary only. Not with a base. Content of some kilobytes is smaller, and quicker to
+        store and read, as an object (`Dictionary.compress`).
     threads
         Threads to work with; 0: one a CPU. The result does not depend on it.
     checksum
@@ -95,7 +105,7 @@ def compress(
     The GIL is released. Needs memory for the largest possible output, about the size of data.
     """
     number = check_threads(threads)
-    against = native_base(base, for_writing=True)
+    references = References(base, dictionary, for_writing=True)
     params = native_params(
         level,
         number,
@@ -103,7 +113,7 @@ def compress(
         long=long,
         records=records,
         segment_size=segment_size,
-        base=against,
+        references=references,
         weights=weights,
         containers=containers,
     )
@@ -132,11 +142,13 @@ def _content_size(src: Any, limits: Any) -> int:
     return int(size[0])
 
 
-def _decode(out: Any, cap: int, src: Any, base: Any, threads: int, limits: Any) -> int:
+def _decode(out: Any, cap: int, src: Any, references: References, threads: int, limits: Any) -> int:
     """Decode all frames into memory; return the bytes written."""
     out_len = ffi.new("size_t *")
     error = ffi.new("glyd_error *")
-    status = lib.glyd_decompress_base(out, cap, src, len(src), base, threads, limits, ffi.NULL, out_len, error)
+    status = lib.glyd_decompress_references(
+        out, cap, src, len(src), references.native, threads, limits, ffi.NULL, out_len, error
+    )
     if status != lib.GLYD_OK:
         raise status_error(status, error)
     return int(out_len[0])
@@ -146,6 +158,7 @@ def decompress(
     data: ReadableBuffer,
     *,
     base: BaseLike | None = None,
+    dictionary: Dictionary | None = None,
     max_size: int | None = None,
     threads: int = 0,
     limits: Limits | None = None,
@@ -160,6 +173,9 @@ def decompress(
     base
         What the frames were stored against, as for `compress`. It is checked before
         anything is decoded; frames that name no base do not use it.
+    dictionary
+        What they were stored with; checked in the same way. With it, data may be objects
+        (`Dictionary.compress`) instead of frames.
     max_size
         Bytes that the content may have; None: no limit.
     threads
@@ -179,7 +195,7 @@ def decompress(
     CorruptDataError, ChecksumError, UnsupportedVersionError, FormatError
         When data is not, or not only, what this version can read; the message says where.
     MissingBaseError, WrongBaseError
-        When a frame needs a base and none, or another one, was given.
+        When a frame needs a base or a dictionary and none, or another one, was given.
     LimitError
         When the content exceeds a limit.
     MemoryError
@@ -189,13 +205,29 @@ def decompress(
     -----
     The GIL is released. Any number of threads may call this at once.
     """
-    return decompress_against(data, native_base(base), max_size=max_size, threads=threads, limits=limits)
+    if dictionary is not None and is_object(data):
+        return dictionary.decompress(data, max_size=max_size, limits=limits)
+    return decompress_against(data, References(base, dictionary), max_size=max_size, threads=threads, limits=limits)
+
+
+def is_object(data: ReadableBuffer) -> bool:
+    """Say whether data starts like an object of a dictionary, which frames do not."""
+    src = borrow(data)
+    try:
+        return len(src) >= len(_OBJECT_START) and ffi.buffer(src, len(_OBJECT_START))[:] == _OBJECT_START
+    finally:
+        ffi.release(src)
 
 
 def decompress_against(
-    data: ReadableBuffer, base: Any, *, max_size: int | None = None, threads: int = 0, limits: Limits | None = None
+    data: ReadableBuffer,
+    references: References,
+    *,
+    max_size: int | None = None,
+    threads: int = 0,
+    limits: Limits | None = None,
 ) -> bytes:
-    """Do what `decompress` does, with the handle of a base or NULL."""
+    """Do what `decompress` does, with handles."""
     number = check_threads(threads)
     native = native_limits(limits)
     src = borrow(data)
@@ -206,7 +238,7 @@ def decompress_against(
         if max_size is not None and size > operator.index(max_size):
             raise limit_error("max_size", max_size, size)
         out = BytesOut(size)
-        _decode(out.memory, size, src, base, number, native)
+        _decode(out.memory, size, src, references, number, native)
         return out.take()
     finally:
         ffi.release(src)
@@ -217,6 +249,7 @@ def decompress_into(
     out: WriteableBuffer,
     *,
     base: BaseLike | None = None,
+    dictionary: Dictionary | None = None,
     threads: int = 0,
     limits: Limits | None = None,
 ) -> int:
@@ -229,8 +262,8 @@ def decompress_into(
     out
         Writable C-contiguous buffer with room for the content; it may be larger, and
         bytes past the content are not written. It must not overlap data or the base.
-    base
-        As for `decompress`.
+    base, dictionary
+        As for `decompress`; data must be frames.
     threads
         Threads to work with; 0: one a CPU.
     limits
@@ -262,7 +295,7 @@ def decompress_into(
                 raise BufferTooSmallError(
                     f"content of {size} bytes does not fit a buffer of {len(dst)}", expected=size, found=len(dst)
                 )
-            return _decode(dst, len(dst), src, native_base(base), number, native)
+            return _decode(dst, len(dst), src, References(base, dictionary), number, native)
         finally:
             ffi.release(dst)
     finally:

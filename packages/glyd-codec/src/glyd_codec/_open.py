@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import IO, Literal, TypeAlias
 
     from glyd_codec._base import BaseLike
+    from glyd_codec._dictionary import Dictionary
     from glyd_codec._limits import Limits
     from glyd_codec._params import Containers, Level, Records, Weights
     from glyd_codec._source import Path
@@ -46,6 +47,7 @@ def open(  # noqa: A001
     mode: _Binary = "rb",
     *,
     base: BaseLike | None = None,
+    dictionary: Dictionary | None = None,
     level: Level = "max",
     threads: int = 0,
     checksum: bool = True,
@@ -65,6 +67,7 @@ def open(  # noqa: A001
     mode: _Text,
     *,
     base: BaseLike | None = None,
+    dictionary: Dictionary | None = None,
     level: Level = "max",
     threads: int = 0,
     checksum: bool = True,
@@ -84,6 +87,7 @@ def open(  # noqa: A001
     mode: str,
     *,
     base: BaseLike | None = None,
+    dictionary: Dictionary | None = None,
     level: Level = "max",
     threads: int = 0,
     checksum: bool = True,
@@ -102,6 +106,7 @@ def open(  # noqa: A001  the name that gzip, lzma and compression.zstd have made
     mode: str = "rb",
     *,
     base: BaseLike | None = None,
+    dictionary: Dictionary | None = None,
     level: Level = "max",
     threads: int = 0,
     checksum: bool = True,
@@ -123,7 +128,7 @@ def open(  # noqa: A001  the name that gzip, lzma and compression.zstd have made
         Path, or binary file object.
     mode
         "r", "rb", "w", "wb", "x", "xb", "a", "ab" for bytes; "rt", "wt", "xt", "at" for text.
-    base, level, threads, checksum, long, records, segment_size, weights, containers, limits
+    base, dictionary, level, threads, checksum, long, records, segment_size, weights, containers, limits
         As for `GlydFile`.
     encoding, errors, newline
         For text, as for the built-in open.
@@ -148,6 +153,7 @@ def open(  # noqa: A001  the name that gzip, lzma and compression.zstd have made
         file,
         _TEXT_MODES.get(mode, mode),
         base=base,
+        dictionary=dictionary,
         level=level,
         threads=threads,
         checksum=checksum,

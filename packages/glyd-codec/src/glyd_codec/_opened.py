@@ -12,6 +12,7 @@ from glyd_codec._buffers import BytesOut, borrow, scratch, to_bytes
 from glyd_codec._errors import ParameterError, limit_error, status_error
 from glyd_codec._inspect import read_stored, walk_segments
 from glyd_codec._native import ffi, lib
+from glyd_codec._references import References
 from glyd_codec._stream import create_dctx, dctx_error
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def iter_inside(file: Path | IO[bytes] | ReadableBuffer, *, limits: Limits | Non
     OSError, TypeError
         When it cannot be read so.
     """
-    context = create_dctx(1, limits, ffi.NULL)
+    context = create_dctx(1, limits, References())
     for segment, source, _, frame in walk_segments(file):
         if segment.kind != "opened":
             continue

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal, TypeAlias
 
     from glyd_codec._limits import Limits
+    from glyd_codec._references import References
 
     Level: TypeAlias = Literal["turbo", "fast", "default", "max", "high", "ultra", "cold"]
     Weights: TypeAlias = Literal["auto", True, False]
@@ -138,7 +139,7 @@ def native_params(
     segment_size: int | None,
     records: Records = False,
     content_size: int | None = None,
-    base: Any = None,
+    references: References | None = None,
     weights: Weights = "auto",
     containers: Containers = "auto",
 ) -> Any:
@@ -148,8 +149,9 @@ def native_params(
     ------
     ParameterError
         For an unknown level, a segment size outside 2^10 … 2^30, or ``long`` with a level below max
-        or with a base, level cold with ``long``, a base or records, ``containers`` with a base.
+        or with a base, level cold with ``long``, a base or records, ``containers`` or a dictionary with a base.
     """
+    base = references.base if references else None
     params = ffi.new("glyd_params *")
     lib.glyd_params_init(params, level_id(level))
     if long and level_id(level) < lib.GLYD_LEVEL_MAX:
@@ -179,7 +181,11 @@ def native_params(
         raise ParameterError(f"records must be True, 'auto' or False, not {records!r}")
     params.records = _RECORDS[records]
     if base:
-        params.base = base  # the caller holds the handle
+        params.base = base  # the caller holds the handles
+    if references and references.dictionary:
+        if base:
+            raise ParameterError("base and dictionary exclude each other: a base holds what a dictionary would")
+        params.dictionary = references.dictionary
     params.weights = weights_mode(weights)
     mode = containers_mode(containers)
     if containers is True and base:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
     from glyd_codec._limits import Limits
+    from glyd_codec._references import References
     from glyd_codec._source import FileSource
 
 _CHUNK_FIRST = 1 << 16
@@ -40,9 +41,9 @@ _RUN_NBYTES_MAX = 1 << 26  # content decoded and kept, if it is more than one se
 class StreamDecoder:
     """Decode a source from its start to its end."""
 
-    def __init__(self, source: FileSource, base: Any, threads: int, limits: Limits | None) -> None:
+    def __init__(self, source: FileSource, references: References, threads: int, limits: Limits | None) -> None:
         self._source = source
-        self._base = base
+        self._references = references
         self._threads = threads
         self._limits = limits
         self._ctx: Any = None  # made by the first read that needs it
@@ -74,7 +75,7 @@ class StreamDecoder:
         if self._failure is not None:
             raise copy(self._failure)
         if self._ctx is None:
-            self._ctx = create_dctx(self._threads, self._limits, self._base)
+            self._ctx = create_dctx(self._threads, self._limits, self._references)
         while True:
             if self._input.pos == self._input.size and not self._source_ended:
                 self._fetch()  # may be interrupted: nothing has been lost then
@@ -122,7 +123,7 @@ class StreamDecoder:
         try:
             data = self._source.read_rest()
             self._n_read = len(data)
-            out = decompress_against(data, self._base, threads=self._threads, limits=self._limits)
+            out = decompress_against(data, self._references, threads=self._threads, limits=self._limits)
         except FormatError as error:
             self._failure = copy(error)
             raise
@@ -154,22 +155,22 @@ class RawReader(io.RawIOBase):
     ----------
     source
         Where the frames are; closed with this object.
-    base
-        Handle of what they were stored against, or NULL.
+    references
+        What they were stored against or with.
     threads
         Segments to decode at once; 0: one a CPU, at most 8.
     limits
         Limits for hostile input.
     """
 
-    def __init__(self, source: FileSource, base: Any, threads: int, limits: Limits | None) -> None:
+    def __init__(self, source: FileSource, references: References, threads: int, limits: Limits | None) -> None:
         self._source = source
-        self._base = base
+        self._references = references
         self._threads = stream_threads(threads)
         self._limits = limits
         self._lock = threading.RLock()
         self._pos = 0
-        self._stream: StreamDecoder | None = StreamDecoder(source, base, self._threads, limits)
+        self._stream: StreamDecoder | None = StreamDecoder(source, references, self._threads, limits)
         self._index: Index | None = None
         self._runs: list[tuple[int, int, Any]] = []  # the last two: content start and end, memory; newest last
         self._next = -1  # segment behind the newest run: where reads follow each other
@@ -237,7 +238,7 @@ class RawReader(io.RawIOBase):
     def _restart(self) -> None:
         self._source.rewind()
         if self._stream is None:
-            self._stream = StreamDecoder(self._source, self._base, self._threads, self._limits)
+            self._stream = StreamDecoder(self._source, self._references, self._threads, self._limits)
         else:
             self._stream.rewind()
 
@@ -343,7 +344,9 @@ class RawReader(io.RawIOBase):
         return last
 
     def _decode_run(self, index: Index, first: int, last: int, out: Any, threads: int) -> None:
-        decode_run(self._source, index, first, last, out, base=self._base, threads=threads, limits=self._limits)
+        decode_run(
+            self._source, index, first, last, out, references=self._references, threads=threads, limits=self._limits
+        )
 
     def _check_open(self) -> None:
         if self.closed:

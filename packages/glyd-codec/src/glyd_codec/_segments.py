@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from glyd_codec._index import Index
     from glyd_codec._limits import Limits
+    from glyd_codec._references import References
     from glyd_codec._source import Source
 
 _VARINT_END = 0x80
@@ -29,6 +30,7 @@ _MEMORY_EXTRA = 1 << 20  # docs/format.md: memory code
 _PAYLOAD_EXTRA = 4096
 _RECORDS_EXTRA = 4 << 20
 _COLD_EXTRA = 2 << 20
+_DICTIONARY_EXTRA = 1 << 20  # the most that its content, and what follows that, may have
 _OPENED_TIMES = 64  # native/src/deflate/spec.md
 _OPENED_EXTRA = 1 << 20
 _REBUILD_EXTRA = 8 << 20
@@ -60,6 +62,7 @@ def memory_code(
     content_nbytes: int,
     *,
     has_base: bool = False,
+    has_dictionary: bool = False,
     has_records: bool = False,
     has_cold: bool = False,
     has_opened: bool = False,
@@ -74,8 +77,11 @@ def memory_code(
         most = max(content, min(area, int(lib.GLYD_OPENED_INNER_MAX)))
     if has_records:
         needed += 3 * most + _RECORDS_EXTRA
+    if has_dictionary:
+        needed += 2 * _DICTIONARY_EXTRA
     if has_cold:
-        needed += cold_memory(most)
+        after = min(content, _DICTIONARY_EXTRA) + _DICTIONARY_EXTRA if has_dictionary else 0
+        needed += cold_memory(max(most, after))
     code = 0
     while (8 + code % 8) << (code // 8 + 10) < needed:
         code += 1
@@ -88,6 +94,7 @@ def run_header(
     content_nbytes: int,
     *,
     has_base: bool = False,
+    has_dictionary: bool = False,
     has_records: bool = False,
     has_cold: bool = False,
     has_opened: bool = False,
@@ -104,6 +111,8 @@ def run_header(
         Bytes of content of the segments.
     has_base
         It is stored against a base.
+    has_dictionary
+        It is stored with a dictionary.
     has_records
         Its segments may be records.
     has_cold
@@ -122,6 +131,7 @@ def run_header(
         segment_nbytes,
         content_nbytes,
         has_base=has_base,
+        has_dictionary=has_dictionary,
         has_records=has_records,
         has_cold=has_cold,
         has_opened=has_opened,
@@ -155,6 +165,7 @@ def fetch_run(source: Source, index: Index, first: int, last: int) -> tuple[Any,
         frame.info.segment_size,
         content,
         has_base=bool(frame.info.has_base),
+        has_dictionary=bool(frame.info.has_dictionary),
         has_records=bool(frame.info.has_records),
         has_cold=bool(frame.info.has_cold),
         has_opened=bool(frame.info.has_opened),
@@ -193,7 +204,7 @@ def decode_run(
     last: int,
     out: Any,
     *,
-    base: Any,
+    references: References,
     threads: int,
     limits: Limits | None,
 ) -> None:
@@ -209,8 +220,8 @@ def decode_run(
     out_len = ffi.new("size_t *")
     error = ffi.new("glyd_error *")
     within = type(limits)(max_memory=limits.max_memory) if limits else None  # the index has checked the others
-    status = lib.glyd_decompress_base(
-        out, content, memory, size, base, threads, native_limits(within), ffi.NULL, out_len, error
+    status = lib.glyd_decompress_references(
+        out, content, memory, size, references.native, threads, native_limits(within), ffi.NULL, out_len, error
     )
     if status != lib.GLYD_OK:
         raise status_error(status, error, shift=shift)

@@ -9,11 +9,11 @@ import threading
 from copy import copy
 from typing import TYPE_CHECKING, ClassVar
 
-from glyd_codec._base import native_base
 from glyd_codec._buffers import BytesOut, borrow, to_bytes
 from glyd_codec._errors import GlydError, ParameterError, status_error
 from glyd_codec._native import ffi, lib
 from glyd_codec._params import native_limits, native_params, stream_threads
+from glyd_codec._references import References
 
 if TYPE_CHECKING:
     from typing import Any
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
     from glyd_codec._base import BaseLike
+    from glyd_codec._dictionary import Dictionary
     from glyd_codec._limits import Limits
     from glyd_codec._params import Containers, Level, Records, Weights
 
@@ -85,8 +86,8 @@ class Compressor:
     threads
         Segments to compress at once; 0: one a CPU, at most 8. Each takes twice the size
         of a segment and its tables as memory.
-    base
-        Older content to store against, as for `compress`; kept in use as long as the object is.
+    base, dictionary
+        What to store against or with, as for `compress`; kept in use as long as the object is.
     checksum, long, records, segment_size, weights, containers
         As for `compress`.
 
@@ -108,6 +109,7 @@ class Compressor:
         level: Level = "max",
         *,
         base: BaseLike | None = None,
+        dictionary: Dictionary | None = None,
         threads: int = 0,
         checksum: bool = True,
         long: bool = False,
@@ -117,7 +119,7 @@ class Compressor:
         containers: Containers = "auto",
     ) -> None:
         number = stream_threads(threads)
-        self._base = native_base(base, for_writing=True)
+        self._references = References(base, dictionary, for_writing=True)
         params = native_params(
             level,
             number,
@@ -125,7 +127,7 @@ class Compressor:
             long=long,
             records=records,
             segment_size=segment_size,
-            base=self._base,
+            references=self._references,
             weights=weights,
             containers=containers,
         )
@@ -256,8 +258,8 @@ class Decompressor:
     ----------
     threads
         Segments to decode at once when the input at hand holds them; 0: one a CPU, at most 8.
-    base
-        What the frame was stored against, as for `decompress`.
+    base, dictionary
+        What the frame was stored against or with, as for `decompress`.
     limits
         Limits for hostile input.
 
@@ -268,7 +270,14 @@ class Decompressor:
     reads all frames. Threads may share an object: its methods run one at a time.
     """
 
-    def __init__(self, *, base: BaseLike | None = None, threads: int = 0, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        base: BaseLike | None = None,
+        dictionary: Dictionary | None = None,
+        threads: int = 0,
+        limits: Limits | None = None,
+    ) -> None:
         self._lock = threading.Lock()
         self._left = memoryview(b"")  # taken from the caller, not yet by the native core
         self._unused = b""
@@ -276,8 +285,8 @@ class Decompressor:
         self._needs_input = True
         self._has_started = False
         self._failure: Exception | None = None
-        self._base = native_base(base)
-        self._ctx = create_dctx(stream_threads(threads), limits, self._base)
+        self._references = References(base, dictionary)
+        self._ctx = create_dctx(stream_threads(threads), limits, self._references)
 
     @property
     def eof(self) -> bool:
@@ -317,7 +326,7 @@ class Decompressor:
         CorruptDataError, ChecksumError, UnsupportedVersionError, FormatError
             When data is no frame; every further call raises the same.
         MissingBaseError, WrongBaseError
-            When the frame needs a base and none, or another one, was given.
+            When the frame needs a base or a dictionary and none, or another one, was given.
         LimitError
             When the frame exceeds a limit.
         """
@@ -372,13 +381,14 @@ class Decompressor:
             self._left = memoryview(to_bytes(src + pos, size))
 
 
-def create_dctx(threads: int, limits: Limits | None, base: Any) -> Any:
-    """Return a new decompression context that frees itself; the caller holds the handle of the base."""
+def create_dctx(threads: int, limits: Limits | None, references: References) -> Any:
+    """Return a new decompression context that frees itself; the caller holds the references."""
     holder = ffi.new("glyd_dctx **")
     status = lib.glyd_dctx_create(holder, threads, native_limits(limits), ffi.NULL)
     if status != lib.GLYD_OK:
         raise status_error(status)
-    lib.glyd_dctx_set_base(holder[0], base)
+    lib.glyd_dctx_set_base(holder[0], references.base)
+    lib.glyd_dctx_set_dictionary(holder[0], references.dictionary)
     return ffi.gc(holder[0], lib.glyd_dctx_free)
 
 

@@ -9,11 +9,11 @@ import math
 import operator
 from typing import TYPE_CHECKING
 
-from glyd_codec._base import native_base
 from glyd_codec._errors import FormatError, ParameterError, TruncatedError
 from glyd_codec._models._safetensors import BITS, Tensor, header_length, parse
 from glyd_codec._native import lib
 from glyd_codec._reader import RawReader
+from glyd_codec._references import References
 from glyd_codec._source import FileSource, is_path
 from glyd_codec._tensors._frameworks import framework_name, make_strided, make_tensor
 from glyd_codec._tensors._gguf import MAGIC, UNKNOWN, parse_gguf
@@ -48,8 +48,8 @@ class _Plain:
 class _Framed:
     """Content of frames, read at places through their index."""
 
-    def __init__(self, source: FileSource, base: Any, threads: int, limits: Limits | None) -> None:
-        self._reader = RawReader(source, base, threads, limits)
+    def __init__(self, source: FileSource, references: References, threads: int, limits: Limits | None) -> None:
+        self._reader = RawReader(source, references, threads, limits)
         self.nbytes = self._reader.index.content_nbytes
         self._reader.seek(self.nbytes)  # leaves the stream: from now on by the index alone
 
@@ -319,7 +319,7 @@ def open_tensors(
     try:
         is_framed = source.read_at(0, 4) in _FRAME_MAGICS
         source.rewind()
-        reader: _Plain | _Framed = _Framed(source, native_base(base), threads, limits) if is_framed else _Plain(source)
+        reader: _Plain | _Framed = _Framed(source, References(base), threads, limits) if is_framed else _Plain(source)
         return TensorFile(reader, name, framework, device)
     except BaseException:
         source.close()
