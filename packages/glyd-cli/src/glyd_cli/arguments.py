@@ -54,7 +54,9 @@ class Options:
     bases
         What to compress against, or what inputs were compressed against, in order.
     dictionary
-        What ``glyd train`` made: inputs are, or become, objects of it.
+        What ``glyd train`` made: inputs are, or become, objects of it, or frames stored with it.
+    frames
+        With a dictionary, store frames: a level or what only frames have was asked for.
     threads
         0: one a CPU.
     memory
@@ -80,6 +82,7 @@ class Options:
     dense: bool = False
     bases: list[str] = field(default_factory=list)
     dictionary: str | None = None
+    frames: bool = False
     records: bool = False
     threads: int = 0
     memory: int | None = None
@@ -305,14 +308,11 @@ def _check_dictionary(options: Options, given: dict[str, Any]) -> None:
         raise UsageError("-D goes with compressing, -d, --test and --info")
     if options.dictionary in {"", STDIN}:
         raise UsageError("-D needs the name of a file that glyd train made")
-    if given["level"] is not None:
-        raise UsageError(f"-D and --{options.level} contradict each other: a dictionary has no levels")
-    for name, value in (
-        ("--base", options.bases), ("-r", options.records), ("--long", options.long), ("--dense", options.dense),
-        ("--open", options.containers is True), ("--json", options.json),
-    ):  # fmt: skip
+    for name, value in (("--base", options.bases), ("--json", options.json)):
         if value:
             raise UsageError(f"-D and {name} contradict each other")
+    options.frames = given["level"] is not None or options.records or options.long or options.dense
+    options.frames |= options.containers is True
 
 
 def _check(options: Options, given: dict[str, Any]) -> None:

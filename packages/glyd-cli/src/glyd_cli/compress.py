@@ -25,9 +25,14 @@ CHUNK_THREADS_MAX = 8
 
 
 def compress(
-    source: Source, target: Target, options: Options, job: Job, base: glyd.Base | None = None
+    source: Source,
+    target: Target,
+    options: Options,
+    job: Job,
+    base: glyd.Base | None = None,
+    dictionary: glyd.Dictionary | None = None,
 ) -> tuple[int, int]:
-    """Compress an input into a target, against a base if there is one.
+    """Compress an input into a target, against a base or with a dictionary if there is one.
 
     Returns
     -------
@@ -42,11 +47,12 @@ def compress(
     """
     small = read_all(source, SMALL_NBYTES)
     if small is None:
-        return _compress_stream(source, target, options, job, base)
+        return _compress_stream(source, target, options, job, base, dictionary)
     frame = glyd.compress(
         small,
         options.level,
         base=base,
+        dictionary=dictionary,
         threads=1,
         checksum=options.checksum,
         long=options.long,
@@ -61,11 +67,17 @@ def compress(
 
 
 def _compress_stream(
-    source: Source, target: Target, options: Options, job: Job, base: glyd.Base | None
+    source: Source,
+    target: Target,
+    options: Options,
+    job: Job,
+    base: glyd.Base | None,
+    dictionary: glyd.Dictionary | None,
 ) -> tuple[int, int]:
     compressor = glyd.Compressor(
         options.level,
         base=base,
+        dictionary=dictionary,
         threads=options.threads,
         checksum=options.checksum,
         long=options.long,

@@ -14,7 +14,7 @@ from glyd_cli.atomic import same_file
 from glyd_cli.bases import explain, identity_of, open_bases
 from glyd_cli.compress import compress
 from glyd_cli.decompress import check, decompress
-from glyd_cli.dictionaries import compress_objects, decompress_objects, needs_dictionary, open_dictionary
+from glyd_cli.dictionaries import needs_dictionary, open_dictionary, restore, store
 from glyd_cli.errors import Exit, FileError, UsageError, describe, exit_code, os_reason, shown
 from glyd_cli.naming import check_before_opening, check_several, output_path
 from glyd_cli.opened import describe_streams, read_content
@@ -69,7 +69,7 @@ class _Run:
                 elif options.verb == "decompress":
                     content, stored = self._read(source, target, job)
                 elif self.dictionary is not None:
-                    content, stored = compress_objects(source, target, options, job, self.dictionary)
+                    content, stored = store(source, target, options, job, self.dictionary)
                 else:
                     content, stored = compress(source, target, options, job, self.base)
                 target.commit()
@@ -87,7 +87,7 @@ class _Run:
     def _read(self, source: Source, target: Target | None, job: Job) -> tuple[int, int]:
         """Restore an input into a target, or only check it."""
         if self.dictionary is not None:
-            return decompress_objects(source, target, self.options, job, self.dictionary)
+            return restore(source, target, self.options, job, self.dictionary)
         if target is None:
             return check(source, self.options, job, self.base)
         return decompress(source, target, self.options, job, self.base)

@@ -39,13 +39,8 @@ def decompress(
     FileError
         The input could not be read or the output not be written.
     """
-    content = 0
-    with _content(source, options, job, base) as file, WriteBehind(target) as behind:
-        while n := file.readinto(buffer := behind.buffer()):
-            content += n
-            behind.put(buffer[:n])
-        behind.finish()
-    return content, job.done
+    with _content(source, options, job, base) as file:
+        return pour(file, target), job.done
 
 
 def check(source: Source, options: Options, job: Job, base: glyd.Base | None = None) -> tuple[int, int]:
@@ -61,12 +56,24 @@ def check(source: Source, options: Options, job: Job, base: glyd.Base | None = N
     FormatError, MissingBaseError, WrongBaseError, LimitError, FileError
         As for `decompress`.
     """
-    content = 0
-    buffer = memoryview(bytearray(CHUNK_NBYTES))
     with _content(source, options, job, base) as file:
+        return pour(file, None), job.done
+
+
+def pour(file: glyd.GlydFile, target: Target | None) -> int:
+    """Write what a file gives into a target, or only read it; return how many bytes that is."""
+    content = 0
+    if target is None:
+        buffer = memoryview(bytearray(CHUNK_NBYTES))
         while n := file.readinto(buffer):
             content += n
-    return content, job.done
+        return content
+    with WriteBehind(target) as behind:
+        while n := file.readinto(piece := behind.buffer()):
+            content += n
+            behind.put(piece[:n])
+        behind.finish()
+    return content
 
 
 class _content:  # noqa: N801 - reads as a function where it is used

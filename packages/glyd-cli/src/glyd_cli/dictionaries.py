@@ -1,21 +1,25 @@
 # SPDX-FileCopyrightText: 2026 The glyd authors
 # SPDX-License-Identifier: BUSL-1.1
-"""``-D DICT``: inputs stored as objects of a dictionary, and back."""
+"""``-D DICT``: inputs stored as objects of a dictionary or as frames with it, and back."""
 
 from __future__ import annotations
 
 import io
-import os
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, cast
 
 import glyd
+from glyd_cli.compress import compress
+from glyd_cli.decompress import pour
 from glyd_cli.errors import Exit, FileError, describe, exit_code, os_reason, shown
-from glyd_cli.pipeline import CHUNK_NBYTES, ChunkReader, ReadAhead, WriteBehind
+from glyd_cli.listing import details_of, verdict
+from glyd_cli.pipeline import CHUNK_NBYTES, ChunkReader, ReadAhead, WriteBehind, seekable_file
 from glyd_cli.report import print_text, ratio_text
 from glyd_cli.sources import STDIN, open_source, read_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import IO
 
     from glyd_cli.arguments import Options
     from glyd_cli.report import Job, Reporter
@@ -26,7 +30,8 @@ DICTIONARY_NBYTES_MAX = 4 << 20
 """No dictionary is larger; nothing larger is read as one."""
 
 OBJECT_MAGIC = b"\x9d\x4f"
-_FRAME_START = 0x479D
+LARGE_LEVEL: Final = "max"
+"""Of files too large for an object, if no level is given: that of the blocks in objects."""
 
 
 def read_dictionary(path: str) -> glyd.Dictionary:
@@ -63,22 +68,26 @@ def open_dictionary(options: Options, reporter: Reporter) -> glyd.Dictionary | E
         return exit_code(error)
 
 
-def compress_objects(
-    source: Source, target: Target, options: Options, job: Job, dictionary: glyd.Dictionary
-) -> tuple[int, int]:
-    """Store an input as one object, or as several if it is large.
+def store(source: Source, target: Target, options: Options, job: Job, dictionary: glyd.Dictionary) -> tuple[int, int]:
+    """Store an input as an object, as a frame if it is a large file or that was asked for.
+
+    What comes through a pipe becomes several objects if it is large.
 
     Returns
     -------
     tuple of int
-        Bytes of content, bytes of the objects.
+        Bytes of content, bytes of what was stored.
 
     Raises
     ------
     FileError
         The input could not be read or the output not be written.
     """
+    if options.frames:
+        return compress(source, target, options, job, dictionary=dictionary)
     small = read_all(source, CHUNK_NBYTES)
+    if small is None and (source.nbytes or 0) > CHUNK_NBYTES:
+        return compress(source, target, replace(options, level=LARGE_LEVEL), job, dictionary=dictionary)
     if small is not None:
         packed = dictionary.compress(small, checksum=options.checksum)
         job.advance(len(small))
@@ -96,20 +105,20 @@ def compress_objects(
     return job.done, stored
 
 
-def decompress_objects(
+def restore(
     source: Source, target: Target | None, options: Options, job: Job, dictionary: glyd.Dictionary
 ) -> tuple[int, int]:
-    """Restore the content of all objects of an input into a target, or only check it.
+    """Restore the content of all objects, or all frames, of an input into a target, or only check it.
 
     Returns
     -------
     tuple of int
-        Bytes of content, bytes of the objects.
+        Bytes of content, bytes of what was stored.
 
     Raises
     ------
     FormatError
-        The input is no whole objects; what was written so far is right, but not all.
+        The input is no whole objects or frames; what was written so far is right, but not all.
     WrongBaseError
         It was stored with another dictionary.
     LimitError
@@ -121,6 +130,9 @@ def decompress_objects(
     limits = glyd.Limits(max_memory=options.memory)
     with ReadAhead(source, CHUNK_NBYTES, job.advance) as ahead:
         reader = ChunkReader(ahead)
+        if _starts_frame(reader.peek(len(OBJECT_MAGIC))):
+            with _open_frames(reader, options, limits, dictionary) as file:
+                return pour(file, target), job.done
         if target is None:
             for packed, _ in _objects(reader):
                 content += len(dictionary.decompress(packed, limits=limits))
@@ -134,19 +146,31 @@ def decompress_objects(
     return content, job.done
 
 
+def _starts_frame(start: bytes) -> bool:
+    """Say whether an input that starts so is to be read as frames: what is neither is no object."""
+    return len(start) == len(OBJECT_MAGIC) and start[0] == OBJECT_MAGIC[0] and start != OBJECT_MAGIC
+
+
+def _open_frames(
+    reader: ChunkReader, options: Options, limits: glyd.Limits, dictionary: glyd.Dictionary
+) -> glyd.GlydFile:
+    file = cast("IO[bytes]", reader)  # open needs but read and readinto of it
+    return glyd.open(file, "rb", dictionary=dictionary, threads=options.threads, limits=limits)
+
+
 def needs_dictionary(error: BaseException, dictionary: glyd.Dictionary | None) -> BaseException:
     """Return what to say of an input that could not be read as what it was taken for."""
+    if isinstance(error, glyd.MissingBaseError) and dictionary is None and "needs a dictionary" in str(error):
+        return glyd.MissingBaseError(f"is stored with dictionary {error.expected:#010x}: -D DICT names it")
     found = getattr(error, "found", None)
     if not isinstance(error, glyd.FormatError) or not isinstance(found, int) or getattr(error, "offset", None):
         return error
     if dictionary is None and found & 0xFFFF == int.from_bytes(OBJECT_MAGIC, "little"):
         return glyd.MissingBaseError("is stored with a dictionary: -D DICT names it")
-    if dictionary is not None and found == _FRAME_START:
-        return glyd.FormatError("is a frame and no object of a dictionary: leave -D out")
     return error
 
 
-def _objects(reader: io.RawIOBase) -> Iterator[tuple[memoryview, glyd.ObjectInfo]]:
+def _objects(reader: io.RawIOBase | IO[bytes]) -> Iterator[tuple[memoryview, glyd.ObjectInfo]]:
     """Give each object of a file, and what it says of itself; there is at least one."""
     pending = b""
     at = n = 0
@@ -172,7 +196,7 @@ def _objects(reader: io.RawIOBase) -> Iterator[tuple[memoryview, glyd.ObjectInfo
 
 
 def print_info(options: Options, reporter: Reporter) -> Exit:
-    """Say what objects are in every input, on standard output.
+    """Say what objects or frames are in every input, on standard output.
 
     Returns
     -------
@@ -197,14 +221,18 @@ def print_info(options: Options, reporter: Reporter) -> Exit:
 
 
 def _details(source: Source, dictionary: glyd.Dictionary) -> str:
-    with os.fdopen(os.dup(source.fd), "rb", buffering=0) as file:
+    with seekable_file(source) as file:
+        start = file.tell()
+        if _starts_frame(file.read(len(OBJECT_MAGIC))):
+            file.seek(start)
+            return details_of(source, file, dictionary)
+        file.seek(start)
         infos = [info for _, info in _objects(file)]
     stored, content = (sum(getattr(info, name) for info in infos) for name in ("stored_nbytes", "content_nbytes"))
     sizes = f"{stored} bytes stored, {content} bytes of content ({ratio_text(content, stored)})"
     lines = [f"{shown(source.name)}: {sizes}, {len(infos)} objects"]
-    for identity in sorted({info.dictionary_id for info in infos}):
-        verdict = "the one given" if identity == dictionary.id else f"the one given is {dictionary.id:#010x}"
-        lines.append(f"  dictionary  {identity:#010x}, {verdict}")
+    identities = sorted({info.dictionary_id for info in infos})
+    lines += [f"  dictionary  {identity:#010x}, {verdict(identity, dictionary)}" for identity in identities]
     for form in sorted({info.form for info in infos}):
         of_form = [info for info in infos if info.form == form]
         check = ", ".join(str(n) for n in sorted({info.check_nbytes for info in of_form}))

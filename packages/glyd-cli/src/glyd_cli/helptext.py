@@ -42,10 +42,11 @@ LEVELS
                      same OLD again: a file, a pipe, or - for standard input.
                      Several: --base A --base B, in the same order when reading
 
-  -D, --dictionary DICT  instead of a level: store small files as objects of
-                     DICT, which glyd train made from others of their kind, in
-                     far fewer bytes than a frame. Reading (-d, --test) needs
-                     the same DICT again; --info -D says what is stored
+  -D, --dictionary DICT  store with DICT, which glyd train made from files of
+                     the same kind: small ones as objects, in far fewer bytes
+                     than a frame; with a level, and above 4 MiB, as frames.
+                     Reading (-d, --test) needs the same DICT again; --info -D
+                     says what is stored
 
       --open         store gzip, zip (docx, jar, wheel) and PNG content opened:
                      what is inside, and how to make the file again bit for bit,

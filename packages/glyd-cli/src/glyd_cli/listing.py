@@ -16,7 +16,7 @@ from glyd_cli.report import print_text, ratio_text, size_text
 from glyd_cli.sources import STDIN, open_source
 
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import IO, Any
 
     from glyd_cli.arguments import Options
     from glyd_cli.report import Reporter
@@ -123,6 +123,16 @@ def _look_into(source: Source, *, with_kinds: bool) -> _Listing:
         return _listing(source, file, with_kinds=with_kinds)
 
 
+def verdict(identity: int, dictionary: glyd.Dictionary) -> str:
+    """Say whether a dictionary is the one with an id."""
+    return "the one given" if identity == dictionary.id else f"the one given is {dictionary.id:#010x}"
+
+
+def details_of(source: Source, file: IO[bytes], dictionary: glyd.Dictionary) -> str:
+    """Say what frames are in an input, and whether a dictionary is theirs."""
+    return _details(_listing(source, file, with_kinds=True), dictionary)
+
+
 def _listing(source: Source, file: Any, *, with_kinds: bool) -> _Listing:
     start = file.tell()
     frames = list(glyd.iter_frames(file))
@@ -172,7 +182,11 @@ def _table(listings: list[_Listing]) -> str:
     )
 
 
-def _details(listing: _Listing) -> str:
+def _dictionary(identity: int, given: glyd.Dictionary | None) -> str:
+    return f"    dictionary {identity:#010x}" + (f", {verdict(identity, given)}" if given else "")
+
+
+def _details(listing: _Listing, given: glyd.Dictionary | None = None) -> str:
     ratio = ratio_text(listing.content, listing.nbytes)
     sizes = f"{listing.nbytes} bytes stored, {listing.content} bytes of content ({ratio})"
     lines = [f"{shown(listing.path)}: {sizes}, {len(listing.frames)} frames, {listing.segments} segments"]
@@ -191,6 +205,7 @@ def _details(listing: _Listing) -> str:
             f"    stored    {frame.frame_nbytes} bytes: header {frame.header_nbytes}, {index}",
             f"    check     {frame.checksum} of each segment",
             *([f"    base      {frame.base_id.hex()}, {frame.base_nbytes} bytes"] if frame.base_id else []),
+            *([] if frame.dictionary_id is None else [_dictionary(frame.dictionary_id, given)]),
             f"    memory    {frame.decoder_memory_nbytes} bytes to read with one thread",
         ]
     for opened in listing.opened:

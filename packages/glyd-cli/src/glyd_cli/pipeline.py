@@ -154,6 +154,12 @@ class ChunkReader(io.RawIOBase):
         """Return True."""
         return True
 
+    def peek(self, n: int) -> bytes:
+        """Return the next n bytes, fewer at the end, and leave them to be read."""
+        while len(self._rest) < n and (more := self._ahead.take()):
+            self._rest = memoryview(bytes(self._rest) + more)
+        return bytes(self._rest[:n])
+
     def readinto(self, buffer: WriteableBuffer) -> int:
         """Copy the next bytes into the buffer, and return how many."""
         if not self._rest:
