@@ -55,6 +55,7 @@ typedef struct coded_encoder {
   unsigned cpu;
   glyd_huffman_code last[GLYD_CODED_PLANES];
   glyd_huffman_context_codes last_contexts[GLYD_CODED_FINE_PLANES];
+  int commands_have_contexts; /* in the last block */
   glyd_context_work contexts; /* level ultra */
   uint8_t offset_contexts[GLYD_CODED_SEQUENCES_MAX + 1];
   uint8_t literal_contexts[GLYD_BLOCK_MAX];
@@ -201,9 +202,13 @@ static uint8_t *put_plane(coded_encoder *e, uint8_t *out, const uint8_t *in, siz
     }
     contexts = e->offset_contexts;
   }
-  return glyd_huffman_encode_fine_plane(e->cpu, out, in, n, contexts_are[kind], contexts,
-                                        n_commands / RUNS_COMMANDS + RUNS_BYTES, planes[kind].most, last,
-                                        &e->last_contexts[kind], &e->contexts);
+  uint8_t *const end = glyd_huffman_encode_fine_plane(e->cpu, out, in, n, contexts_are[kind], contexts,
+                                                      n_commands / RUNS_COMMANDS + RUNS_BYTES, planes[kind].most, last,
+                                                      &e->last_contexts[kind], &e->contexts);
+  const unsigned mode = *out & ((1u << GLYD_PLANE_FINE_BITS) - 1);
+  if (kind == GLYD_CODED_FINE_COMMANDS)
+    e->commands_have_contexts = mode >= GLYD_PLANE_CONTEXTS && mode <= GLYD_PLANE_CHANGED_CONTEXTS;
+  return end;
 }
 
 /* Contexts of literals that begin a run before a match: what the command says. */
@@ -291,6 +296,7 @@ static glyd_status put_envelope(block_output *o, unsigned type, size_t size, con
 static void forget_tables(coded_encoder *e) {
   for (unsigned k = 0; k < GLYD_CODED_PLANES; k++) e->last[k].valid = 0;
   for (unsigned k = 0; k < GLYD_CODED_FINE_PLANES; k++) e->last_contexts[k].tables = 0;
+  e->commands_have_contexts = 0;
 }
 
 /* Append the block of this content (or a raw one, if that is not smaller). */
@@ -442,7 +448,10 @@ static glyd_status put_blocks(coded_encoder *e, block_output *o, const uint8_t *
 
 /* Sequences of [start, end) of the segment to seqs; returns their number. */
 static size_t parse(coded_encoder *e, const uint8_t *segment, size_t start, size_t end, glyd_sequence *seqs) {
-  if (e->level >= GLYD_LEVEL_ULTRA) return glyd_coded_parse(e->parser, segment, start, end, e->repeat, seqs);
+  if (e->level >= GLYD_LEVEL_ULTRA) {
+    const uint8_t *const tables = e->commands_have_contexts ? e->last_contexts[GLYD_CODED_FINE_COMMANDS].map : NULL;
+    return glyd_coded_parse(e->parser, segment, start, end, e->repeat, tables, seqs);
+  }
   if (e->level == GLYD_LEVEL_HIGH) return glyd_match_row_parse(&e->rows, segment, start, end, seqs);
   return glyd_match_double_parse(&e->finder, segment, start, end, seqs);
 }

@@ -36,7 +36,8 @@
 #define TABLE_FROM ((size_t)32 << 10) /* bytes of a block that will have a match-length table */
 #define CLASSES 16u                   /* of literals, roughly those that share a table as contexts */
 #define CLASS(byte) ((byte) >> 4)
-#define CLASS_LEAST 512u /* fewer literals say nothing of a class */
+#define CLASS_LEAST 512u /* fewer literals say nothing of a class, or commands of a table */
+#define TABLES GLYD_CODED_COMMAND_TABLES
 #define BIT 256u
 /* Of a match, above its bits: contexts make literals cheaper than they are priced,
  * and fewer matches read faster. */
@@ -45,7 +46,8 @@
 #define BIT_LEAST 60u   /* no symbol is priced lower: not all contexts are that sure */
 
 typedef struct counts {
-  uint32_t after[CLASSES][256]; /* literals by the one before them in the plane */
+  uint32_t after[CLASSES][256];         /* literals by the one before them in the plane */
+  uint32_t commands_after[TABLES][256]; /* by the table that the one before stands for */
   uint32_t literals[256], commands[256], literal_escapes[256], match_escapes[256], offsets[256], low[256];
   uint8_t lengths[GLYD_CODED_LENGTHS]; /* of match-length codes */
   unsigned escape_base;                /* GLYD_CODED_FINE_MATCH_MIN: by a table */
@@ -54,9 +56,10 @@ typedef struct counts {
 
 typedef struct prices {
   int32_t literal[256];
-  int32_t after[CLASSES][256]; /* right after a literal of each class */
-  int32_t run[RUNS];           /* of so many literals before a match, by itself */
-  int32_t match[16][LENGTHS];  /* by slot and literal-length field, then length */
+  int32_t after[CLASSES][256];        /* right after a literal of each class */
+  int32_t run[RUNS];                  /* of so many literals before a match, by itself */
+  int32_t match[TABLES][16][LENGTHS]; /* by table, slot and literal-length field, length */
+  uint8_t code_of[256];               /* of a match length; 255: those from there on */
   glyd_coded_offset_prices offsets;
 } prices;
 
@@ -69,13 +72,15 @@ typedef struct step {
 } step;
 
 typedef struct node {
-  uint32_t run; /* literals right before */
+  uint32_t run;   /* literals right before */
+  uint32_t table; /* of the next command */
   uint32_t repeat[GLYD_CODED_REPEATS];
 } node;
 
 struct glyd_coded_parser {
   glyd_match_tree tree;
   unsigned cpu;
+  const uint8_t *tables;                       /* of a command, by the one before */
   int near;                                    /* offsets near those of slots are written so */
   uint32_t near_counts[GLYD_CODED_NEAR_CODES]; /* where they were tried last */
   int begun;                                   /* counts are those of a block before */
@@ -113,19 +118,25 @@ static void price_symbols(const uint32_t n_of[256], int32_t price[256]) {
   for (unsigned s = 0; s < 256; s++) price[s] = (int32_t)(bits[s] < BIT_LEAST ? BIT_LEAST : bits[s]);
 }
 
+/* By context where that says enough, else as all. */
+static void price_by_context(const uint32_t (*n_of)[256], unsigned n, const int32_t all[256], int32_t (*price)[256]) {
+  for (unsigned k = 0; k < n; k++) {
+    uint32_t total = 0;
+    for (unsigned s = 0; s < 256; s++) total += n_of[k][s];
+    if (total >= CLASS_LEAST)
+      price_symbols(n_of[k], price[k]);
+    else
+      memcpy(price[k], all, 256 * sizeof *all);
+  }
+}
+
 static void make_prices(const counts *c, prices *p) {
-  int32_t command[256], literal_escape[256], match_escape[256], field[4];
+  int32_t command[256], commands[TABLES][256], literal_escape[256], match_escape[256], field[4];
   uint32_t fields[256] = {0};
   price_symbols(c->literals, p->literal);
-  for (unsigned k = 0; k < CLASSES; k++) {
-    uint32_t total = 0;
-    for (unsigned s = 0; s < 256; s++) total += c->after[k][s];
-    if (total >= CLASS_LEAST)
-      price_symbols(c->after[k], p->after[k]);
-    else
-      memcpy(p->after[k], p->literal, sizeof p->literal);
-  }
+  price_by_context(c->after, CLASSES, p->literal, p->after);
   price_symbols(c->commands, command);
+  price_by_context(c->commands_after, TABLES, command, commands);
   price_symbols(c->literal_escapes, literal_escape);
   price_symbols(c->match_escapes, match_escape);
   price_symbols(c->offsets, p->offsets.code);
@@ -139,21 +150,20 @@ static void make_prices(const counts *c, prices *p) {
                 : n < GLYD_CODED_LONG          ? field[3] + literal_escape[escape]
                                                : field[3] + literal_escape[255] + (int32_t)(16 * BIT);
   }
-  unsigned code_of[LENGTHS];
+  uint8_t *const code_of = p->code_of;
+  memset(code_of, GLYD_CODED_LENGTHS, 256);
   int32_t extra[LENGTHS];
-  for (unsigned l = 0; l < LENGTHS; l++) {
-    code_of[l] = GLYD_CODED_LENGTHS;
-    extra[l] = l < c->escape_base ? NEVER : match_escape[l - c->escape_base];
-  }
+  for (unsigned l = 0; l < LENGTHS; l++) extra[l] = l < c->escape_base ? NEVER : match_escape[l - c->escape_base];
   for (unsigned k = 0; k < GLYD_CODED_LENGTHS; k++) {
     const unsigned l = c->lengths[k];
-    code_of[l] = k;
+    code_of[l] = (uint8_t)k;
     extra[l] = 0;
   }
-  for (unsigned slot = 0; slot < 4; slot++)
-    for (unsigned f = 0; f < 4; f++)
-      for (unsigned l = MATCH_MIN; l < LENGTHS; l++)
-        p->match[slot << 2 | f][l] = command[slot << 6 | code_of[l] << 2 | f] - field[f] + extra[l];
+  for (unsigned k = 0; k < TABLES; k++)
+    for (unsigned slot = 0; slot < 4; slot++)
+      for (unsigned f = 0; f < 4; f++)
+        for (unsigned l = MATCH_MIN; l < LENGTHS; l++)
+          p->match[k][slot << 2 | f][l] = commands[k][slot << 6 | code_of[l] << 2 | f] - field[f] + extra[l];
   for (unsigned c8 = 0; c8 < GLYD_CODED_OFFSET_CODES; c8++) {
     const unsigned bits = c8 >> 3;
     p->offsets.code[c8] += (int32_t)((c->has_low && bits >= 8 ? bits - 8 : bits) * BIT);
@@ -217,6 +227,7 @@ static uint64_t count_parse(glyd_coded_parser *p, const uint8_t *block, size_t l
   size_t n_low = 0;
   uint8_t before = 0;
   uint64_t saved = 0;
+  unsigned last_command = 0;
   for (size_t i = 0; i < n; i++) {
     const uint32_t ll = seqs[i].literals, ml = seqs[i].length;
     for (uint32_t k = 0; k < ll; k++) before = count_literal(c, before, ip[k]);
@@ -225,7 +236,10 @@ static uint64_t count_parse(glyd_coded_parser *p, const uint8_t *block, size_t l
     memcpy(known, repeat, sizeof known);
     const unsigned slot = glyd_match_use_offset(repeat, seqs[i].offset);
     const unsigned code = code_of[ml < GLYD_CODED_LONG ? ml : GLYD_CODED_LONG];
-    c->commands[slot << 6 | code << 2 | (ll < 3 ? ll : 3)]++;
+    const unsigned command = slot << 6 | code << 2 | (ll < 3 ? ll : 3);
+    c->commands[command]++;
+    c->commands_after[p->tables[last_command]][command]++;
+    last_command = command;
     if (ll >= 3) c->literal_escapes[ll < GLYD_CODED_LONG ? ll - 3 : 255]++;
     if (code == GLYD_CODED_LENGTHS) c->match_escapes[ml < GLYD_CODED_LONG ? ml - base : 255]++;
     if (slot == GLYD_CODED_REPEATS) {
@@ -256,6 +270,7 @@ typedef struct walk_state {
   int last;      /* pass over the block */
   uint64_t bits; /* of the parse, in 1/256 */
   uint32_t repeat[GLYD_CODED_REPEATS];
+  unsigned table; /* of the next command */
 } walk_state;
 
 GLYD_INLINE void offer(glyd_coded_parser *p, size_t to, int32_t price, uint32_t offset, uint32_t length) {
@@ -276,11 +291,16 @@ GLYD_INLINE void offer_lengths(glyd_coded_parser *p, size_t i, size_t from, size
   for (size_t l = from; l <= to; l++) offer(p, i + l, price + match[l], offset, (uint32_t)l);
 }
 
+/* Table of the command that follows one. */
+GLYD_INLINE unsigned table_after(const glyd_coded_parser *p, unsigned slot, size_t length, unsigned run) {
+  return p->tables[slot << 6 | p->prices.code_of[length < LENGTHS ? length : LENGTHS] << 2 | (run < 3 ? run : 3)];
+}
+
 /* A match of len bytes at node i, a few literals and a match at the same offset,
  * as one step: which offsets a place knows depends on the cheapest way there
  * alone, and that of the first match may not be it. */
 GLYD_INLINE void offer_again(glyd_coded_parser *p, size_t i, const uint8_t *ip, size_t len, size_t most, int32_t price,
-                             uint32_t offset) {
+                             uint32_t offset, unsigned table) {
   const prices *const pr = &p->prices;
   if (len + 1 + MATCH_MIN > most) return;
   price += pr->literal[ip[len]];
@@ -290,7 +310,7 @@ GLYD_INLINE void offer_again(glyd_coded_parser *p, size_t i, const uint8_t *ip, 
       size_t again = 2 + glyd_match_count(after + 2, after + 2 - offset, ip + most);
       if (again >= LENGTHS) again = LENGTHS - 1;
       const size_t length = len + gap + again;
-      price += pr->run[gap] + pr->match[gap < 3 ? gap : 3][again] + MATCH_PRICE;
+      price += pr->run[gap] + pr->match[table][gap < 3 ? gap : 3][again] + MATCH_PRICE;
       if (price >= p->price[i + length]) return;
       p->price[i + length] = price;
       p->steps[i + length] = (step){offset, (uint32_t)length, (uint16_t)again, (uint16_t)gap};
@@ -333,7 +353,8 @@ GLYD_INLINE void offer_near(glyd_coded_parser *p, size_t i, const uint8_t *ip, s
         size_t len = 4 + glyd_match_count(ip + 4, mp + 4, iend);
         if (len > most) len = most;
         const unsigned code = glyd_coded_near_offset(offset, slot, k).code;
-        offer_lengths(p, i, NEAR_LEAST, len, p->prices.match[12 | field], price + p->prices.offsets.code[code], offset);
+        offer_lengths(p, i, NEAR_LEAST, len, p->prices.match[p->nodes[i].table][12 | field],
+                      price + p->prices.offsets.code[code], offset);
       }
     }
   }
@@ -343,6 +364,7 @@ GLYD_INLINE void offer_near(glyd_coded_parser *p, size_t i, const uint8_t *ip, s
 static void settle(glyd_coded_parser *p, walk_state *w, size_t pos, size_t k) {
   node *const nodes = p->nodes;
   memcpy(w->repeat, nodes[k].repeat, sizeof w->repeat);
+  w->table = nodes[k].table;
   size_t next = 0; /* link the path forwards: length is that of the step from here */
   for (size_t i = k; i > 0;) {
     nodes[i].run = (uint32_t)next;
@@ -371,6 +393,7 @@ GLYD_INLINE size_t walk_window(glyd_coded_parser *p, walk_state *w, size_t pos, 
   for (size_t i = 1; i <= size; i++) p->price[i] = INT32_MAX;
   p->price[0] = 0;
   nodes[0].run = (uint32_t)(pos - w->anchor);
+  nodes[0].table = w->table;
   memcpy(nodes[0].repeat, w->repeat, sizeof w->repeat);
   nice->length = 0;
   for (size_t i = 0;; i++) {
@@ -381,9 +404,11 @@ GLYD_INLINE size_t walk_window(glyd_coded_parser *p, walk_state *w, size_t pos, 
       memcpy(nd->repeat, before->repeat, sizeof nd->repeat);
       if (s->offset == 0) {
         nd->run = before->run + 1;
+        nd->table = before->table;
       } else {
         nd->run = 0;
-        glyd_match_use_offset(nd->repeat, s->offset);
+        const unsigned slot = glyd_match_use_offset(nd->repeat, s->offset);
+        nd->table = s->again != 0 ? table_after(p, 0, s->again, s->gap) : table_after(p, slot, s->length, before->run);
       }
     }
     if (i == size) return i;
@@ -405,9 +430,10 @@ GLYD_INLINE size_t walk_window(glyd_coded_parser *p, walk_state *w, size_t pos, 
         return i;
       }
       if (len > most) len = most;
-      const int32_t *const match = pr->match[k << 2 | field];
+      const int32_t *const match = pr->match[nd->table][k << 2 | field];
       offer_lengths(p, i, MATCH_MIN, len, match, price, (uint32_t)offset);
-      if (len < LENGTHS) offer_again(p, i, ip, len, most, price + match[len], (uint32_t)offset);
+      if (len < LENGTHS)
+        offer_again(p, i, ip, len, most, price + match[len], (uint32_t)offset, table_after(p, k, len, run));
     }
     const size_t place = pos + i - w->start;
     const uint32_t first = p->at[place], last = p->at[place + 1];
@@ -419,7 +445,7 @@ GLYD_INLINE size_t walk_window(glyd_coded_parser *p, walk_state *w, size_t pos, 
       *nice = p->matches[last - 1];
       return i;
     }
-    const int32_t *const match = pr->match[GLYD_CODED_REPEATS << 2 | field];
+    const int32_t *const match = pr->match[nd->table][GLYD_CODED_REPEATS << 2 | field];
     size_t from = MATCH_MIN + 1; /* two bytes pay at a repeated offset alone */
     for (uint32_t k = first; k < last && from <= most; k++) {
       size_t len = p->matches[k].length;
@@ -429,7 +455,8 @@ GLYD_INLINE size_t walk_window(glyd_coded_parser *p, walk_state *w, size_t pos, 
       glyd_coded_offset how;
       const int32_t with_offset = price + glyd_coded_price_offset(&pr->offsets, offset, nd->repeat, &how);
       offer_lengths(p, i, from, len, match, with_offset, offset);
-      if (len < LENGTHS) offer_again(p, i, ip, len, most, with_offset + match[len], offset);
+      if (len < LENGTHS)
+        offer_again(p, i, ip, len, most, with_offset + match[len], offset, table_after(p, 3, len, run));
       from = len + 1;
     }
   }
@@ -440,6 +467,7 @@ GLYD_INLINE size_t parse(glyd_coded_parser *p, walk_state *w, const uint32_t rep
   w->bits = 0;
   w->anchor = w->start;
   memcpy(w->repeat, repeat, sizeof w->repeat);
+  w->table = p->tables[0];
   for (size_t pos = w->start; pos < w->end;) {
     glyd_tree_match nice;
     const size_t k = walk_window(p, w, pos, &nice);
@@ -448,7 +476,8 @@ GLYD_INLINE size_t parse(glyd_coded_parser *p, walk_state *w, const uint32_t rep
     pos += k;
     if (nice.length == 0) continue;
     w->seqs[w->n++] = (glyd_sequence){(uint32_t)(pos - w->anchor), nice.length, nice.offset};
-    glyd_match_use_offset(w->repeat, nice.offset);
+    const unsigned slot = glyd_match_use_offset(w->repeat, nice.offset);
+    w->table = table_after(p, slot, nice.length, (unsigned)(pos - w->anchor));
     pos += nice.length;
     w->anchor = pos;
   }
@@ -467,7 +496,9 @@ __attribute__((target("bmi,bmi2,lzcnt"))) static size_t parse_bmi2(glyd_coded_pa
 #endif
 
 size_t glyd_coded_parse(glyd_coded_parser *p, const uint8_t *segment, size_t start, size_t end,
-                        const uint32_t repeat[GLYD_CODED_REPEATS], glyd_sequence *seqs) {
+                        const uint32_t repeat[GLYD_CODED_REPEATS], const uint8_t *tables, glyd_sequence *seqs) {
+  static const uint8_t one[256];
+  p->tables = tables != NULL ? tables : one;
   walk_state w = {.segment = segment, .start = start, .end = end, .seqs = seqs};
   glyd_match_tree_find(&p->tree, segment, start, end, p->matches, MATCHES, p->at);
   unsigned passes = 2;

@@ -23,9 +23,10 @@ glyd_coded_parser *glyd_coded_parse_reset(unsigned cpu, void *memory, const uint
 
 /* Parse [start, end), at most GLYD_BLOCK_MAX bytes; blocks come in order. repeat
  * holds the slots at its start. seqs has room for GLYD_CODED_PARSED_MAX.
- * Returns the number of sequences. */
+ * tables: the table of a command by the one before, as in the last block; NULL: they
+ * had no contexts there. Returns the number of sequences. */
 size_t glyd_coded_parse(glyd_coded_parser *p, const uint8_t *segment, size_t start, size_t end,
-                        const uint32_t repeat[GLYD_CODED_REPEATS], glyd_sequence *seqs);
+                        const uint32_t repeat[GLYD_CODED_REPEATS], const uint8_t *tables, glyd_sequence *seqs);
 
 /* Prices of offsets that the last parse went by. */
 const glyd_coded_offset_prices *glyd_coded_parse_offset_prices(const glyd_coded_parser *p);
