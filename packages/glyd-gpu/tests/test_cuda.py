@@ -27,6 +27,7 @@ from glyd_gpu import (
 )
 from glyd_gpu._matrices import KINDS, bits, gaussian, special
 from glyd_gpu._merge import merge_modules
+from glyd_gpu._ops import held_meta
 from glyd_gpu._pack_live import pack_modules
 
 pytestmark = pytest.mark.gpu
@@ -231,6 +232,21 @@ def test_every_kind_of_route_by_force(layout, route, most, monkeypatch):
             else:
                 assert check.close(y, x, weight.cuda(), bias)[1], (kind, tokens)
             assert torch.equal(bits(ops.linear(x, pack, meta, bias, FAST)), bits(y))
+
+
+@pytest.mark.parametrize("mode", [FAST, EXACT, INVARIANT])
+@pytest.mark.parametrize("layout", [*LAYOUTS, None])
+def test_held_products_are_those_of_linear(layout, mode):
+    weight, bias = gaussian(192, 256).cuda(), gaussian(1, 192)[0].cuda()
+    pack, meta = packed(weight, layout) if layout else (weight.view(-1).view(torch.uint8), None)
+    held = held_meta(meta, 192, 256, mode)
+    for lead in ((1,), (33,), (300,), (2, 3), (0,)):
+        x = torch.randn(*lead, 256, device="cuda").bfloat16()
+        for b in (None, bias):
+            expected = ops.linear(x, pack, meta, b, mode) if layout else F.linear(x, weight, b)
+            found = torch.full((*lead, 192), float("nan"), dtype=x.dtype, device="cuda")
+            ops.linear_held(x, pack, held, b, found)
+            assert torch.equal(bits(found.cpu()), bits(expected.cpu())), (lead, b is None)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -141,6 +141,21 @@ def test_only_packs_that_were_read_before_are_read_early():
         assert not _products._is_settled(unseen)
 
 
+def test_the_form_of_a_launch(monkeypatch):
+    launched = []
+    monkeypatch.setattr(_products, "call", lambda name, *arguments: launched.append((name, list(arguments[-2]))))
+    x, pack = torch.zeros(2, 64, dtype=torch.bfloat16), torch.zeros(128, dtype=torch.uint8)
+    out = torch.empty(2, 64, dtype=torch.bfloat16)
+    for form, forms in ((2, [1, 2, 0]), (1, [1, 1, 0]), (0, [0, 0, 0])):
+        pack = pack.clone()  # one that no kernel has read
+        del launched[:]
+        for early in (True, True, False):
+            route = Route("stream", (2, 16, 1, form))
+            found = _products.product(route, x, pack, 64, None, meta(MMA12, 64, 64), 0, out, early=early)
+            assert found is out
+        assert launched == [("glyd_gpu_product_stream", [2, 16, 1, n]) for n in forms]
+
+
 def test_the_variable(monkeypatch):
     for text, route in (
         ("generic", Route("generic")),

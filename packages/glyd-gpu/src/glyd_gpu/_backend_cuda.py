@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -32,6 +32,7 @@ from glyd_gpu._ops import (
     check_linear,
     check_pack,
     check_weight,
+    held_product,
     library,
 )
 
@@ -99,11 +100,15 @@ def check_rules(pack: torch.Tensor, meta: Sequence[int]) -> torch.Tensor:
 
 
 def _generic(
-    x: torch.Tensor, pack: torch.Tensor, meta: Sequence[int], bias: torch.Tensor | None, known: Any, stream: int
-) -> torch.Tensor:
+    x: torch.Tensor,
+    pack: torch.Tensor,
+    bias: torch.Tensor | None,
+    known: Any,
+    stream: int,
+    out: torch.Tensor,
+) -> None:
     """Multiply from the packed form on any architecture, 64 tokens at a time."""
     tokens = x.shape[0]
-    out = torch.empty((tokens, meta[1]), dtype=torch.bfloat16, device=x.device)
     nbytes = load().glyd_gpu_linear_generic_workspace(min(tokens, GENERIC_TOKENS), known)
     workspace = torch.empty(nbytes, dtype=torch.uint8, device=x.device)
     bias_at = None if bias is None else bias.data_ptr()
@@ -121,15 +126,16 @@ def _generic(
             nbytes,
             stream,
         )
-    return out
 
 
-def _decode(
-    x: torch.Tensor, pack: torch.Tensor, meta: Sequence[int], bias: torch.Tensor | None, known: Any, stream: int
-) -> torch.Tensor:
-    """Decode to bf16, then multiply as torch does: the bits of the unpacked layer."""
-    del known, stream
-    return F.linear(x, unpack(pack, meta), bias)
+def _as_torch(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor) -> None:
+    """Write the bits of `torch.nn.functional.linear` to ``out``, without a copy where x is [tokens, cols]."""
+    if x.dim() != 2:
+        out.copy_(F.linear(x, weight, bias))
+    elif bias is None:
+        torch.mm(x, weight.t(), out=out)
+    else:
+        torch.addmm(bias, x, weight.t(), out=out)
 
 
 def _same(
@@ -142,7 +148,30 @@ def _same(
     return _same_order.plain(x, unpack(pack, meta), bias, stream)
 
 
-PRODUCTS: dict[str, Callable[..., torch.Tensor]] = {"generic": _generic, "decode": _decode}
+def _multiply(
+    x: torch.Tensor,
+    pack: torch.Tensor,
+    meta: Sequence[int],
+    bias: torch.Tensor | None,
+    mode: int,
+    out: torch.Tensor,
+    *,
+    early: bool = True,
+) -> None:
+    """Write x · Wᵀ + bias to ``out`` [..., rows], contiguous; x has at least one value."""
+    with _launch(pack.device, meta) as (known, stream):
+        flat, y = x.reshape(-1, meta[2]).contiguous(), out.view(-1, meta[1])
+        if mode == SAME:
+            y.copy_(_same(flat, pack, meta, bias, known, stream))
+            return
+        route = _routes.choose(meta, flat.shape[0], pack.device) if mode == FAST else _routes.Route("generic")
+        bias = None if bias is None else bias.contiguous()
+        if route.config:
+            _products.product(route, flat, pack, meta[1], bias, known, stream, y, early=early)
+        elif route.kernel == "decode":
+            _as_torch(flat, unpack(pack, meta), bias, y)
+        else:
+            _generic(flat, pack, bias, known, stream, y)
 
 
 def linear(
@@ -150,21 +179,30 @@ def linear(
 ) -> torch.Tensor:
     """Return x · Wᵀ + bias [..., rows] of x [..., cols], all bf16."""
     check_linear(x, pack, meta, bias, mode)
-    shape = (*x.shape[:-1], meta[1])
-    if not x.numel():
-        return x.new_empty(shape)
-    with _launch(pack.device, meta) as (known, stream):
-        if mode == EXACT:
-            # the shape that the layer would see: torch may choose its product by it
-            return _decode(x, pack, meta, bias, known, stream)
-        flat = x.reshape(-1, meta[2]).contiguous()
-        if mode == SAME:
-            return _same(flat, pack, meta, bias, known, stream).view(shape)
-        route = _routes.choose(meta, flat.shape[0], pack.device) if mode == FAST else _routes.Route("generic")
-        bias = None if bias is None else bias.contiguous()
-        if route.config:
-            return _products.product(route, flat, pack, meta[1], bias, known, stream).view(shape)
-        return PRODUCTS[route.kernel](flat, pack, meta, bias, known, stream).view(shape)
+    if mode == EXACT and x.numel():
+        # the shape that the layer would see: torch may choose its product by it
+        return F.linear(x, unpack(pack, meta), bias)
+    out = x.new_empty((*x.shape[:-1], meta[1]))
+    if x.numel():
+        _multiply(x, pack, meta, bias, mode, out)
+    return out
+
+
+def linear_held(
+    x: torch.Tensor, pack: torch.Tensor, held: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor
+) -> None:
+    """Write the product of a layer of an engine to ``out``."""
+    meta, mode, plain = held_product(x, pack, held, out)
+    if plain is not None:
+        _as_torch(x, plain, bias, out)
+        return
+    check_linear(x, pack, meta, bias, mode)
+    if mode == EXACT and x.numel():
+        _as_torch(x, unpack(pack, meta), bias, out)
+    elif x.numel():
+        # kernels of others stand between the products of an engine, which never say that a dependent one may begin; and a
+        # graph with such launches starts every kernel later: measured, docs/vllm.md
+        _multiply(x, pack, meta, bias, mode, out, early=False)
 
 
 def linear_experts(
@@ -275,6 +313,7 @@ def pack(weight: torch.Tensor, layout: int) -> torch.Tensor:
 
 
 library.impl("linear", linear, "CUDA")
+library.impl("linear_held", linear_held, "CUDA")
 library.impl("linear_experts", linear_experts, "CUDA")
 library.impl("unpack", unpack, "CUDA")
 library.impl("embedding", embedding, "CUDA")

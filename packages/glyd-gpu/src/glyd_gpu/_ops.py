@@ -37,8 +37,10 @@ library.define("pack(Tensor weight, int layout) -> Tensor", tags=(torch.Tag.pt2_
 # For engines that compile a model once and keep what they compiled: a graph that holds these knows shapes only,
 # so layers of one shape share it, and it stays right for other weights, layouts and modes. `held` has the seven
 # integers of meta and the mode, on the CPU; layout 0 says that the bytes of `pack` are the bf16 matrix itself.
+# The product goes into `out`: what an operator with an argument on the CPU returns, Inductor takes to be unaligned, and
+# kernels that read it then load value by value.
 library.define(
-    "linear_held(Tensor x, Tensor pack, Tensor held, int rows, Tensor? bias) -> Tensor",
+    "linear_held(Tensor x, Tensor pack, Tensor held, Tensor? bias, Tensor(a!) out) -> ()",
     tags=(torch.Tag.pt2_compliant_tag,),
 )
 library.define(
@@ -181,10 +183,9 @@ def _fake_pack(weight: torch.Tensor, layout: int) -> torch.Tensor:
 
 
 def _fake_linear_held(
-    x: torch.Tensor, pack: torch.Tensor, held: torch.Tensor, rows: int, bias: torch.Tensor | None
-) -> torch.Tensor:
-    del pack, held, bias
-    return x.new_empty((*x.shape[:-1], rows))
+    x: torch.Tensor, pack: torch.Tensor, held: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor
+) -> None:
+    del x, pack, held, bias, out
 
 
 def _fake_embedding_held(ids: torch.Tensor, pack: torch.Tensor, held: torch.Tensor, cols: int) -> torch.Tensor:
@@ -224,16 +225,35 @@ def held_plain(pack: torch.Tensor, meta: Sequence[int]) -> torch.Tensor:
     return pack[: 2 * rows * cols].view(torch.bfloat16).view(rows, cols)
 
 
-def _linear_held(
-    x: torch.Tensor, pack: torch.Tensor, held: torch.Tensor, rows: int, bias: torch.Tensor | None
-) -> torch.Tensor:
+def held_product(
+    x: torch.Tensor, pack: torch.Tensor, held: torch.Tensor, out: torch.Tensor
+) -> tuple[list[int], int, torch.Tensor | None]:
+    """Check the arguments of ``linear_held``; return meta, mode, and the matrix where it is plain.
+
+    Raises
+    ------
+    ShapeError
+        With what was expected and found.
+    """
     *meta, mode = held.tolist()
-    if meta[1] != rows:
-        raise ShapeError(f"the layer has {rows} rows, its pack {meta[1]}", expected=rows, found=meta[1])
-    if meta[0] == 0:
-        return F.linear(x, held_plain(pack, meta), bias)
-    y: torch.Tensor = torch.ops.glyd.linear(x, pack, meta, bias, mode)
-    return y
+    if out.dtype != torch.bfloat16 or not out.is_contiguous() or out.device != pack.device:
+        raise ShapeError(f"out is {out.dtype} on {out.device}, and must be contiguous torch.bfloat16 on {pack.device}")
+    if out.dim() < 1 or out.shape[-1] != meta[1]:
+        raise ShapeError(
+            f"the layer has {out.shape[-1] if out.dim() else 0} rows, its pack {meta[1]}",
+            expected=meta[1],
+            found=out.shape[-1] if out.dim() else 0,
+        )
+    if out.shape[:-1] != x.shape[:-1]:
+        raise ShapeError(f"x is {tuple(x.shape)}, out {tuple(out.shape)}: all but the last dimension must be the same")
+    return meta, mode, None if meta[0] else held_plain(pack, meta)
+
+
+def _linear_held(
+    x: torch.Tensor, pack: torch.Tensor, held: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor
+) -> None:
+    meta, mode, plain = held_product(x, pack, held, out)
+    out.copy_(torch.ops.glyd.linear(x, pack, meta, bias, mode) if plain is None else F.linear(x, plain, bias))
 
 
 def _embedding_held(ids: torch.Tensor, pack: torch.Tensor, held: torch.Tensor, cols: int) -> torch.Tensor:

@@ -66,7 +66,16 @@ def _is_settled(pack: torch.Tensor) -> bool:
 
 
 def product(
-    route: Route, x: torch.Tensor, pack: torch.Tensor, rows: int, bias: torch.Tensor | None, known: Any, stream: int
+    route: Route,
+    x: torch.Tensor,
+    pack: torch.Tensor,
+    rows: int,
+    bias: torch.Tensor | None,
+    known: Any,
+    stream: int,
+    out: torch.Tensor | None = None,
+    *,
+    early: bool = True,
 ) -> torch.Tensor:
     """Return x · Wᵀ + bias [tokens, rows].
 
@@ -86,6 +95,10 @@ def product(
         Meta as launchers take it.
     stream
         The current stream.
+    out
+        [tokens, rows] bf16, contiguous, to write to; None: new memory.
+    early
+        Launch while the kernel ahead still runs, where the route says so.
 
     Raises
     ------
@@ -94,11 +107,14 @@ def product(
     """
     if x.data_ptr() % 16:  # a view into the middle of something
         x = x.clone()
-    numbers, settled = route.config, _is_settled(pack)
-    if numbers[-1] == AHEAD and not settled:
+    numbers = route.config
+    if not early:
+        numbers = (*numbers[:-1], 0)
+    elif not _is_settled(pack) and numbers[-1] == AHEAD:
         numbers = (*numbers[:-1], 1)
     config, nbytes = _config(route.kernel, numbers, tuple(known), x.shape[0])
-    out = torch.empty((x.shape[0], rows), dtype=torch.bfloat16, device=x.device)
+    if out is None:
+        out = torch.empty((x.shape[0], rows), dtype=torch.bfloat16, device=x.device)
     arguments = (
         out.data_ptr(),
         x.data_ptr(),

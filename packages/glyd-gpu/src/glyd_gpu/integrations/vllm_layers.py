@@ -51,7 +51,8 @@ class _Held:
 
     def apply(self, layer: nn.Module, x: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
         """Return x · Wᵀ + bias."""
-        y: torch.Tensor = torch.ops.glyd.linear_held(x, layer.weight_packed, layer.weight_held, layer.glyd_rows, bias)
+        y = x.new_empty((*x.shape[:-1], layer.glyd_rows))
+        torch.ops.glyd.linear_held(x, layer.weight_packed, layer.weight_held, bias, y)
         return y
 
 
