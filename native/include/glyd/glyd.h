@@ -377,6 +377,7 @@ GLYD_API glyd_status glyd_survey_streams(const void *in, size_t len, const glyd_
 /* Content with its streams opened, for what compresses it next: what is inside
  * as it is, and how the streams are made again (deflate/spec.md, "Opened
  * content"). *out_len 0: nothing in it can be opened. in and out must not overlap.
+ * It is not read back: see that glyd_close_streams gives the content before letting go of it.
  * Errors: PARAMETER (more than GLYD_OPENED_CONTENT_MAX bytes), BUFFER (cap is
  * less than glyd_open_streams_bound and too little), MEMORY. */
 GLYD_API uint64_t glyd_open_streams_bound(uint64_t len);

@@ -233,19 +233,17 @@ static glyd_status encode_area(const glyd_plan *plan, const uint8_t *area, size_
 }
 
 /* Open the input: then its parts are in the area, what is kept last, and in the description; *described 0: there are
- * no streams, or what was opened does not come back. */
+ * no streams. */
 static glyd_status open_parts(opener *o, size_t *described) {
   size_t n;
   *described = 0;
-  glyd_status status = open_all(o, NULL, 0, &n);
+  const glyd_status status = open_all(o, NULL, 0, &n);
   if (status || o->n_streams == 0) return status;
   const size_t size = glyd_deflate_encode_end(o->writer);
   if (size == 0) return GLYD_OK;
   memcpy(o->area + o->area_size, o->kept, o->kept_size);
-  int is_same;
-  status = verify(o, size, &is_same);
-  if (status == GLYD_OK && is_same) *described = size;
-  return status;
+  *described = size;
+  return GLYD_OK;
 }
 
 static uint8_t *put_head(const opener *o, size_t described, uint8_t *p) {
@@ -257,8 +255,11 @@ static uint8_t *put_head(const opener *o, size_t described, uint8_t *p) {
 
 static glyd_status encode(const glyd_plan *plan, opener *o, uint8_t *out, size_t cap, size_t *size) {
   size_t described;
+  int is_same;
   glyd_status status = open_parts(o, &described);
   if (status || described == 0) return status;
+  status = verify(o, described, &is_same);
+  if (status || !is_same) return status;
   uint8_t head[HEAD_MAX];
   const size_t head_size = (size_t)(put_head(o, described, head) - head);
   if (head_size + described >= cap) return GLYD_OK;

@@ -19,7 +19,7 @@ glyd_status glyd_opened_encode(const glyd_plan *plan, const uint8_t *in, size_t 
 /* Most bytes that glyd_opened_encode allocates at once for a segment. */
 uint64_t glyd_opened_encode_memory(const glyd_plan *plan);
 
-/* Opened content of in[0..len) into out[0..cap); *size 0: there are no streams in it. */
+/* Opened content of in[0..len) into out[0..cap), which the caller verifies; *size 0: there are no streams in it. */
 uint64_t glyd_opened_encode_content_bound(uint64_t len);
 glyd_status glyd_opened_encode_content(const uint8_t *in, size_t len, const glyd_allocator *allocator, uint8_t *out,
                                        size_t cap, size_t *size);

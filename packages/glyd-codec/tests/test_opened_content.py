@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import glyd
+from glyd_codec import _opened
 
 ROOT = Path(__file__).resolve().parents[3]
 GOLDEN = ROOT / "native" / "tests" / "golden_opened"
@@ -134,3 +135,19 @@ def test_damage(place, change):
         return
     assert where >= 8
     assert len(found) <= 2 * len(SMALL)
+
+
+def test_what_does_not_come_back_is_not_opened(monkeypatch):
+    """Unless the caller sees to it."""
+    opened = glyd.open_streams(SMALL)
+    assert opened is not None
+    assert glyd.open_streams(SMALL, verify=False) == opened
+    assert glyd.open_streams(memoryview(SMALL).cast("b")) == opened
+
+    def broken(data, **options):
+        raise glyd.CorruptDataError("this is not what was opened")
+
+    for close in (broken, lambda data, **options: SMALL[:-1] + b"?"):
+        monkeypatch.setattr(_opened, "close_streams", close)
+        assert glyd.open_streams(SMALL) is None
+        assert glyd.open_streams(SMALL, verify=False) == opened

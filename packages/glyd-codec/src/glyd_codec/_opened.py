@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from glyd_codec._buffers import BytesOut, borrow, scratch, to_bytes
-from glyd_codec._errors import ParameterError, limit_error, status_error
+from glyd_codec._errors import FormatError, ParameterError, limit_error, status_error
 from glyd_codec._inspect import read_stored, walk_segments
 from glyd_codec._native import ffi, lib
 from glyd_codec._references import References
@@ -192,13 +192,15 @@ def survey_streams(data: ReadableBuffer) -> list[StreamInfo]:
         ffi.release(src)
 
 
-def open_streams(data: ReadableBuffer) -> bytes | None:
+def open_streams(data: ReadableBuffer, *, verify: bool = True) -> bytes | None:
     """Open the compressed streams in content, for what stores it next.
 
     Parameters
     ----------
     data
         Any C-contiguous buffer, of up to 256 MiB: gzip, zip, PNG and files with such streams in them.
+    verify
+        Make sure that `close_streams` gives data back; False: the caller does.
 
     Returns
     -------
@@ -218,7 +220,8 @@ def open_streams(data: ReadableBuffer) -> bytes | None:
 
     Notes
     -----
-    Takes as long as finding out with which settings of zlib each stream was made. The GIL is released.
+    Takes as long as finding out with which settings of zlib each stream was made, and as making all of them again
+    to verify. The GIL is released.
     """
     src = borrow(data)
     try:
@@ -232,9 +235,18 @@ def open_streams(data: ReadableBuffer) -> bytes | None:
         status = lib.glyd_open_streams(src, len(src), ffi.NULL, out, cap, n)
         if status != lib.GLYD_OK:
             raise status_error(status)
-        return to_bytes(out, n[0]) if n[0] else None
+        opened = to_bytes(out, n[0]) if n[0] else None
     finally:
         ffi.release(src)
+    del out
+    return opened if not verify or opened is None or _gives(opened, data) else None
+
+
+def _gives(opened: bytes, data: ReadableBuffer) -> bool:
+    try:
+        return close_streams(opened) == bytes(memoryview(data))
+    except FormatError:
+        return False
 
 
 def close_streams(opened: ReadableBuffer, *, max_size: int | None = None) -> bytes:

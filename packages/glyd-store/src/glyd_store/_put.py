@@ -221,7 +221,7 @@ class Writer:
         """Store a content with its compressed streams opened, if there are some and it takes less; say whether it was."""
         if source.data is None:
             return False
-        opened = glyd.open_streams(source.data)
+        opened = glyd.open_streams(source.data, verify=False)
         if opened is None or len(opened) < OPENED_MIN * source.size:
             return False
         if glyd.close_streams(opened) != source.data:
