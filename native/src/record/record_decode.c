@@ -7,6 +7,7 @@
 #include "record/record_decode.h"
 
 #include "common/cpu.h"
+#include "record/record_fuse_decode.h"
 #include "record/record_model.h"
 #include "record/record_rebuild.h"
 
@@ -414,6 +415,7 @@ static int make_runs(rebuild *b, const glyd_record_model_table *m, glyd_record_t
   table->runs = glyd_record_arena_get(b->arena, ((uint64_t)m->n_columns + 1) * sizeof *table->runs);
   if (!pieces || !zeros || !table->runs) return 0;
   memset(zeros, 0, batch * sizeof *zeros);
+  glyd_record_group group = {.n = 0};
   uint32_t n = make_literal(b, m->literal[0], m->literal_len[0], size, zeros, pieces), from = 0;
   if (n == UINT32_MAX) return 0;
   for (uint32_t p = 0; p < m->n_columns; p++) {
@@ -422,6 +424,7 @@ static int make_runs(rebuild *b, const glyd_record_model_table *m, glyd_record_t
     const uint8_t *literal = m->literal[p + 1];
     uint32_t literal_len = m->literal_len[p + 1];
     if (f->slot == GLYD_SLOT_COPY) {
+      n = glyd_record_group_close(&group, b->arena, b->reserve, table, pieces, n);
       table->runs[table->n_runs++] = (glyd_record_run){pieces + from, n - from, f};
       from = n;
     } else {
@@ -430,13 +433,20 @@ static int make_runs(rebuild *b, const glyd_record_model_table *m, glyd_record_t
       literal += f->suffix_len;
       literal_len -= f->suffix_len;
       const unsigned count = slots_of(f, most[i], text);
+      const unsigned longest_text = most[i] + f->suffix_len;
+      if (count != 1 || !glyd_record_group_takes(&group, table, f, longest_text))
+        n = glyd_record_group_close(&group, b->arena, b->reserve, table, pieces, n);
       if (!make_slots(b, table, f, m->exceptions[i], count, size, pieces + n)) return 0;
+      if (count == 1 && glyd_record_group_takes(&group, table, f, longest_text))
+        glyd_record_group_add(&group, f, longest_text, n);
       n += count;
     }
+    if (literal_len > 0) n = glyd_record_group_close(&group, b->arena, b->reserve, table, pieces, n);
     const uint32_t more = make_literal(b, literal, literal_len, size, zeros, pieces + n);
     if (more == UINT32_MAX) return 0;
     n += more;
   }
+  n = glyd_record_group_close(&group, b->arena, b->reserve, table, pieces, n);
   if (n > from || table->n_runs == 0) table->runs[table->n_runs++] = (glyd_record_run){pieces + from, n - from, NULL};
   return 1;
 }

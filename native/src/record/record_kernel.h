@@ -394,6 +394,17 @@ static GLYD_NOINLINE int slots(glyd_record_field *f, uint32_t from, uint32_t n, 
   return f->null ? set_exceptions(f, from, n) : 1;
 }
 
+static GLYD_NOINLINE void fuse(const glyd_record_fusion *fusion, uint32_t n) {
+  int32_t *restrict const index = fusion->index;
+  const int32_t *restrict v = fusion->fields[0]->index;
+  memcpy(index, v, n * sizeof *index);
+  for (uint32_t k = 1; k < fusion->n; k++) {
+    const int32_t entries = (int32_t)glyd_record_slots(fusion->fields[k]);
+    v = fusion->fields[k]->index;
+    for (uint32_t i = 0; i < n; i++) index[i] = index[i] * entries + v[i];
+  }
+}
+
 static int batch(glyd_record_table *table) {
   table->done += table->batch;
   for (uint32_t i = 0; i < table->n_fields && table->batch > 0; i++) {
@@ -418,6 +429,7 @@ static int batch(glyd_record_table *table) {
     const glyd_record_field *const f = &table->fields[i];
     if (f->slot == GLYD_SLOT_COPY) room += glyd_record_is_text(f->column) ? f->most : table->most[i];
   }
+  for (const glyd_record_fusion *x = table->fusions; x; x = x->next) fuse(x, n);
   table->room = room;
   return 1;
 }

@@ -54,11 +54,26 @@ typedef struct glyd_record_field {
   const uint32_t *offset;         /* of dictionary entries in text; offset[n] is the end of the last */
 } glyd_record_field;
 
+/* Slots of a column that has a table of them: its values, then its exceptions. */
+static inline uint64_t glyd_record_slots(const glyd_record_field *f) {
+  return (uint64_t)f->column->range + 1 + f->column->exceptions;
+}
+
 /* A column of slots. */
 typedef struct glyd_record_piece {
   const uint8_t *slots;
   const int32_t *index;
 } glyd_record_piece;
+
+#define GLYD_RECORD_FUSED_MAX 8u
+
+/* Columns, each with a table of slots, that are one piece: the index of their values together. */
+typedef struct glyd_record_fusion {
+  struct glyd_record_fusion *next;
+  int32_t *index;
+  uint32_t n;
+  const glyd_record_field *fields[GLYD_RECORD_FUSED_MAX];
+} glyd_record_fusion;
 
 /* Pieces in a row, then bytes to copy (NULL: none). */
 typedef struct glyd_record_run {
@@ -73,6 +88,7 @@ typedef struct glyd_record_table {
   uint32_t n_fields;
   glyd_record_field *fields; /* in decode order */
   uint32_t *most;            /* of each: bytes of its longest text, 0: of a text column */
+  glyd_record_fusion *fusions;
   glyd_record_run *runs;
   uint32_t n_runs;
   uint32_t n_pieces;
