@@ -1,8 +1,8 @@
 /* SPDX-FileCopyrightText: 2026 The glyd authors
  * SPDX-License-Identifier: BUSL-1.1
  *
- * In place of CUDA's header: kernels as ordinary C++, a block at a time on one
- * CPU thread. Every thread of a block is a fiber that runs until it meets a
+ * In place of CUDA's header: kernels as ordinary C++, a block, or the blocks of a
+ * cluster, at a time on one CPU thread. Every thread of a block is a fiber that runs until it meets a
  * barrier or an exchange with its warp; whoever waits for threads that never
  * come ends the program. Fibers run in an order of their own each time, so that
  * what depends on an order shows. Shared memory starts as NaNs, and copies by
@@ -73,11 +73,13 @@ struct Block {
   ucontext_t scheduler;
   Fiber *now = nullptr;
   std::function<void()> kernel;
+  emulated_dim index;
+  std::vector<uint8_t> shared;
 };
 
 inline Block *block;
-inline emulated_dim block_index, block_size, grid_size;
-inline std::vector<uint8_t> shared;
+inline std::vector<Block> cluster; /* that are run together */
+inline emulated_dim block_size, grid_size;
 inline uint32_t order = 1;
 inline bool is_damaged = false; /* the input: products of exponents that no page has may round */
 
@@ -129,40 +131,46 @@ inline void enter() {
   swapcontext(&block->now->context, &block->scheduler);
 }
 
-/* Run a kernel; a block of threads.x threads at a time. */
-inline void launch(emulated_dim grid, unsigned threads, size_t shared_nbytes, const std::function<void()> &kernel) {
+/* Run a kernel; as many blocks along x as a cluster has at a time. */
+inline void launch(emulated_dim grid, unsigned threads, size_t shared_nbytes, const std::function<void()> &kernel,
+                   unsigned blocks = 1) {
   block_size = {threads, 1, 1};
   grid_size = grid;
   for (unsigned z = 0; z < grid.z; z++)
     for (unsigned y = 0; y < grid.y; y++)
-      for (unsigned x = 0; x < grid.x; x++) {
-        Block here;
-        block = &here;
-        block_index = {x, y, z};
-        shared.assign(shared_nbytes + 128, 0xFF);
-        here.kernel = kernel;
-        here.fibers.resize(threads);
-        here.warps.resize(threads / kWarp);
-        for (unsigned t = 0; t < threads; t++) {
-          Fiber &f = here.fibers[t];
-          f.thread = {t, 0, 0};
-          f.stack.resize(1 << 16);
-          getcontext(&f.context);
-          f.context.uc_stack.ss_sp = f.stack.data();
-          f.context.uc_stack.ss_size = f.stack.size();
-          f.context.uc_link = nullptr;
-          makecontext(&f.context, enter, 0);
+      for (unsigned x = 0; x < grid.x; x += blocks) {
+        cluster.clear();
+        cluster.resize(blocks);
+        for (Block &here : cluster) {
+          here.index = {x + (unsigned)(&here - cluster.data()), y, z};
+          here.shared.assign(shared_nbytes + 128, 0xFF);
+          here.kernel = kernel;
+          here.fibers.resize(threads);
+          here.warps.resize(threads / kWarp);
+          for (unsigned t = 0; t < threads; t++) {
+            Fiber &f = here.fibers[t];
+            f.thread = {t, 0, 0};
+            f.stack.resize(1 << 16);
+            getcontext(&f.context);
+            f.context.uc_stack.ss_sp = f.stack.data();
+            f.context.uc_stack.ss_size = f.stack.size();
+            f.context.uc_link = nullptr;
+            makecontext(&f.context, enter, 0);
+          }
         }
         for (;;) {
           bool any = false, ran = false;
           order = order * 1664525u + 1013904223u;
-          const unsigned start = order >> 8, step = (order >> 4 & 1) ? 1 : threads - 1;
-          for (unsigned i = 0; i < threads; i++) {
-            Fiber &f = here.fibers[(start + (size_t)i * step) % threads];
+          const unsigned all = threads * blocks, start = order >> 8, step = (order >> 4 & 1) ? 1 : all - 1;
+          for (unsigned i = 0; i < all; i++) {
+            const unsigned at = (unsigned)((start + (size_t)i * step) % all);
+            Block &here = cluster[at / threads];
+            Fiber &f = here.fibers[at % threads];
             if (f.done) continue;
             any = true;
             if (f.gate && *f.gate == f.seen) continue;
             f.gate = nullptr;
+            block = &here;
             here.now = &f;
             ran = true;
             swapcontext(&here.scheduler, &f.context);
@@ -179,12 +187,12 @@ inline void launch(emulated_dim grid, unsigned threads, size_t shared_nbytes, co
 } // namespace emulation
 
 #define threadIdx (emulation::block->now->thread)
-#define blockIdx emulation::block_index
+#define blockIdx (emulation::block->index)
 #define blockDim emulation::block_size
 #define gridDim emulation::grid_size
 
 inline uint8_t *emulated_shared() {
-  return (uint8_t *)(((uintptr_t)emulation::shared.data() + 127) / 128 * 128);
+  return (uint8_t *)(((uintptr_t)emulation::block->shared.data() + 127) / 128 * 128);
 }
 
 inline void __syncthreads() { emulation::barrier(); }

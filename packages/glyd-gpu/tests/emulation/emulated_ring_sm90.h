@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: BUSL-1.1
  *
  * What the products with rings take from ptx_sm90.cuh and wgmma_*_sm90.cuh, on
- * the CPU: mbarriers, copies that complete on them, named barriers, wgmma. A
- * block is alone: there are no clusters. Products read their operands when they
- * are waited for, as late as they may.
+ * the CPU: mbarriers, copies that complete on them, named barriers, clusters,
+ * wgmma. Products read their operands when they are waited for, as late as they
+ * may. Addresses of other blocks' memory (mapa) are not there to be read.
  */
 #ifndef GLYD_EMULATED_RING_SM90_H
 #define GLYD_EMULATED_RING_SM90_H
@@ -50,7 +50,16 @@ struct EmulatedBar { /* in its 8 bytes */
 static_assert(sizeof(EmulatedBar) == 8, "an mbarrier");
 namespace emulation {
 inline unsigned completed = 0, idle = 0;                   /* phases of any mbarrier; tests in vain since */
-inline std::map<int, std::pair<unsigned, unsigned>> named; /* gate, arrived */
+inline std::map<std::pair<Block *, int>, std::pair<unsigned, unsigned>> named; /* gate, arrived */
+inline unsigned cluster_gate = 0, cluster_arrived = 0;
+inline std::map<Fiber *, unsigned> cluster_seen; /* gate at the last arrival */
+/* Something of another block of the cluster. */
+template <class F> void in_block(uint32_t rank, F what) {
+  Block *mine = block;
+  block = &cluster.at(rank);
+  what();
+  block = mine;
+}
 inline void yield() {
   if (++idle > 50000000) {
     fprintf(stderr, "threads ask for mbarriers that do not complete\n");
@@ -92,6 +101,9 @@ inline void mb_arrive(uint32_t at) {
   b.pending--;
   emulated_turn(b);
 }
+inline void mb_arrive_at(uint32_t at, uint32_t rank) {
+  emulation::in_block(rank, [&] { mb_arrive(at); });
+}
 inline void mb_announce(uint32_t at, uint32_t n) { emulated_bar(at).bytes_and_phase += (int)n * 2; }
 inline void mb_expect(uint32_t at, uint32_t n) {
   emulated_bar(at).bytes_and_phase += (int)n * 2;
@@ -101,6 +113,7 @@ inline bool emulated_done(uint32_t at, uint32_t phase) { return emulated_bar(at)
 inline void mb_wait(uint32_t at, uint32_t phase) {
   while (!emulated_done(at, phase)) emulation::wait(&emulation::completed, emulation::completed);
 }
+inline void mb_wait_cluster(uint32_t at, uint32_t phase) { mb_wait(at, phase); }
 inline bool mb_test(uint32_t at, uint32_t phase) {
   const bool done = emulated_done(at, phase);
   if (!done) emulation::yield();
@@ -135,6 +148,11 @@ inline void tma2d(uint32_t to, const CUtensorMap *map, int col, int row, uint32_
       memcpy(emulated_shared() + at, &v, 2);
     }
   emulated_bytes(bar, -map->box_rows * 128);
+}
+inline void tma2d_multicast(uint32_t to, const CUtensorMap *map, int col, int row, uint32_t bar, uint16_t blocks,
+                            uint64_t policy) {
+  for (uint32_t r = 0; r < 16; r++)
+    if (blocks >> r & 1) emulation::in_block(r, [&] { tma2d(to, map, col, row, bar, policy); });
 }
 inline uint64_t policy_evict_first() { return 0; }
 inline uint64_t policy_evict_normal() { return 0; }
@@ -185,7 +203,7 @@ inline bool elect() {
   return threadIdx.x % 32 == 0;
 }
 inline void bar_sync(int id, int n) {
-  auto &bar = emulation::named[id];
+  auto &bar = emulation::named[{emulation::block, id}];
   const unsigned seen = bar.first;
   if (++bar.second == (unsigned)n) {
     bar.second = 0, bar.first++;
@@ -193,20 +211,20 @@ inline void bar_sync(int id, int n) {
   }
   emulation::wait(&bar.first, seen);
 }
-inline void emulated_no_cluster() {
-  fprintf(stderr, "a cluster of blocks\n");
+inline uint32_t cluster_rank() { return (uint32_t)(emulation::block - emulation::cluster.data()); }
+inline uint32_t mapa(uint32_t, uint32_t) {
+  fprintf(stderr, "memory of another block\n");
   abort();
 }
-inline uint32_t cluster_rank() {
-  emulated_no_cluster();
-  return 0;
+inline void cluster_arrive() {
+  using namespace emulation;
+  cluster_seen[block->now] = cluster_gate;
+  if (++cluster_arrived == block_size.x * cluster.size()) cluster_arrived = 0, cluster_gate++;
 }
-inline uint32_t mapa(uint32_t at, uint32_t) {
-  emulated_no_cluster();
-  return at;
+inline void cluster_wait() {
+  using namespace emulation;
+  if (cluster_gate == cluster_seen[block->now]) wait(&cluster_gate, cluster_gate);
 }
-inline void cluster_arrive() { emulated_no_cluster(); }
-inline void cluster_wait() { emulated_no_cluster(); }
 inline void grid_wait() {}
 inline void grid_release() {}
 template <int N, int NOW> void set_registers() {}

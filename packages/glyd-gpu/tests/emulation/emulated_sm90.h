@@ -13,8 +13,9 @@
 
 template <class T> T emulated_word(uint32_t at) {
   T v;
-  if (at % sizeof v || at + sizeof v > emulation::shared.size() - 128) {
-    fprintf(stderr, "shared memory: %u bytes at %u of %zu\n", (unsigned)sizeof v, at, emulation::shared.size() - 128);
+  if (at % sizeof v || at + sizeof v > emulation::block->shared.size() - 128) {
+    fprintf(stderr, "shared memory: %u bytes at %u of %zu\n", (unsigned)sizeof v, at,
+            emulation::block->shared.size() - 128);
     abort();
   }
   memcpy(&v, emulated_shared() + at, sizeof v);

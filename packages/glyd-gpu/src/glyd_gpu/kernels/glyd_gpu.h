@@ -109,6 +109,13 @@ GLYD_GPU_API int glyd_gpu_product_split(void *y, const void *x, uint64_t tokens,
                                         uint64_t pack_nbytes, const int64_t *meta, void *workspace,
                                         uint64_t workspace_nbytes, const int32_t *config, void *stream);
 
+/* The same for an mma12 pack and many tokens, by pairs of blocks that share activations. config: blocks (even), parts along
+ * the columns of tiles that do not fill a last round, tiles of tokens that follow one another, lag, dependent launch. */
+GLYD_GPU_API int64_t glyd_gpu_product_pair_workspace(const int64_t *meta, uint64_t tokens, const int32_t *config);
+GLYD_GPU_API int glyd_gpu_product_pair(void *y, const void *x, uint64_t tokens, const void *bias, const void *pack,
+                                       uint64_t pack_nbytes, const int64_t *meta, void *workspace,
+                                       uint64_t workspace_nbytes, const int32_t *config, void *stream);
+
 /* The same for an mma12 pack and 1 to 16 tokens, without a ring. cols even, x at a multiple of 4 bytes. config: strips of
  * 16 rows of a block, warps, tiles in flight of a warp, dependent launch (as above). */
 GLYD_GPU_API int glyd_gpu_product_stream(void *y, const void *x, uint64_t tokens, const void *bias, const void *pack,

@@ -16,7 +16,7 @@ using glyd::aligned;
 using glyd::kCounterBytes;
 using glyd::kSharedMaxHopper;
 using glyd::kTokensMax;
-constexpr int64_t kTransposingBytes = 64; /* at the end of the counters, those of the transposed activations */
+using glyd::kTransposingBytes;
 
 /* what ring_room counts with; the switches of the layouts know what was compiled */
 bool valid(const glyd::RingConfig &c) {

@@ -14,6 +14,7 @@ namespace glyd {
 constexpr int kSharedMaxHopper = 227 * 1024;
 constexpr uint64_t kTokensMax = 0x3FFFFFFF;
 constexpr int64_t kCounterBytes = 1 << 20; /* the start of the workspace: zero between launches */
+constexpr int64_t kTransposingBytes = 64;  /* at the end of the counters, those of the transposed activations */
 
 inline bool aligned(const void *p, uintptr_t n) { return reinterpret_cast<uintptr_t>(p) % n == 0; }
 

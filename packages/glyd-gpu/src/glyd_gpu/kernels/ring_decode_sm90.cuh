@@ -146,7 +146,7 @@ __device__ __forceinline__ uint32_t kept(uint32_t v) {
   return v;
 }
 /* mma12: n stages from ring position (s, phase) on. Bytes of the next tile are loaded while both groups of this one run. */
-template <int M>
+template <int M, bool PAIR = false>
 __device__ __forceinline__ void loop_mma12(float (&acc)[M / 2], const RingArgs &p, int n, int &s, uint32_t &phase,
                                            uint32_t ring, const Bars &bars, int r, int wk, int tid, int lane) {
   using T = Tile<GLYD_WEIGHTS_MMA12>;
@@ -154,7 +154,13 @@ __device__ __forceinline__ void loop_mma12(float (&acc)[M / 2], const RingArgs &
   const uint32_t stage_bytes = kept(p.stage_bytes), stages = kept(p.n_stages), kb = kept(p.kb),
                  tile_at = kept(p.wk * p.kb * kBox + (r * p.wk + wk) * p.kb * T::kBytes + tid * 16),
                  act_at = kept((wk * p.kb * kBox) >> 4 | 1u << 16), first = kept(ring), full = kept(bars.full),
-                 arrives = kept(lane == 0);
+                 arrives = kept(PAIR ? lane < 2 : lane == 0);
+  auto arrive = [&](uint32_t bar) { /* a pair's stage is free when both blocks have read it */
+    if constexpr (PAIR)
+      mb_arrive_at(bar, lane);
+    else
+      mb_arrive(bar);
+  };
 #pragma unroll
   for (int i = 0; i < M / 2; i++) acc[i] = 0.f;
 #pragma unroll
@@ -172,7 +178,7 @@ __device__ __forceinline__ void loop_mma12(float (&acc)[M / 2], const RingArgs &
     wg_commit();
     wg_wait<1>();
     __syncwarp(); /* one lane arrives for what all have read */
-    if (b == 0 && previous && arrives) mb_arrive(previous + 128);
+    if (b == 0 && previous && arrives) arrive(previous + 128);
     decode_mma12(c.z, l1.x, l1.y, a1), decode_mma12(c.w, l1.z, l1.w, a1 + 4);
     wg_fence();
     Wgmma<M>::mma(acc, a1, descriptor(d + 4)), Wgmma<M>::mma(acc, a1 + 4, descriptor(d + 6));
@@ -194,7 +200,7 @@ __device__ __forceinline__ void loop_mma12(float (&acc)[M / 2], const RingArgs &
 #pragma unroll
   for (int i = 0; i < M / 2; i++) pin(acc[i]);
   __syncwarp();
-  if (arrives) mb_arrive(previous + 128);
+  if (arrives) arrive(previous + 128);
   s = (bar - full) >> 3, phase = ph;
 }
 

@@ -138,31 +138,45 @@ __device__ __forceinline__ void transpose_end(const RingArgs &p, int gatherer, i
 }
 
 /* ---- gathering ------------------------------------------------------------------- */
-template <int L, int M, bool MANY>
-__device__ __forceinline__ void gather_exceptions(const RingArgs &p, uint32_t buffer_at, const Bars &bars, int u0,
-                                                  int n, int steps, int tok, int gatherer, int lane) {
+/* len steps from k0 on of a row tile, tokens from tok on. */
+struct Part {
+  int tile, tok, k0, len;
+};
+/* Those of a block's units, in order. */
+template <int M, bool MANY> struct RingParts {
+  int u0, n, steps, tok, i;
+  __device__ __forceinline__ bool next(const RingArgs &p, Part &part) {
+    if (i >= n) return false;
+    const int u = u0 + i;
+    part = {u / steps, tok, u - u / steps * steps, 0};
+    if (MANY && p.stride) {
+      const Place place = place_of<M>(p, u0 + i / steps * p.stride);
+      part = {place.tile, place.tok, 0, 0};
+    }
+    part.len = min(steps - part.k0, n - i);
+    i += part.len;
+    return true;
+  }
+};
+
+template <int L, int M, bool MANY, class Parts>
+__device__ __forceinline__ void gather_exceptions(const RingArgs &p, uint32_t buffer_at, const Bars &bars, Parts parts,
+                                                  int gatherer, int lane) {
   constexpr int kBatch = 8;
   const ExceptionBuffer<L, M, MANY> buffer(p, buffer_at);
   const uint32_t cap = p.exc_cap, thread = gatherer * 32 + lane;
   uint32_t rounds = 0;
-  const bool strides = MANY && p.stride, transposes = MANY && p.transposed;
+  const bool transposes = MANY && p.transposed;
   if (p.dependent != 2) {
     grid_wait();
     if constexpr (MANY)
       if (transposes) transpose_share<M>(p, gatherer, lane);
   }
-  for (int i = 0; i < n;) {
-    const int u = u0 + i;
-    int tile = u / steps, k0 = u - tile * steps;
-    if (strides) {
-      const Place place = place_of<M>(p, u0 + i / steps * p.stride);
-      tile = place.tile, tok = place.tok, k0 = 0;
-    }
-    const int len = min(steps - k0, n - i);
+  for (Part part; parts.next(p, part);) {
+    const int tile = part.tile, tok = part.tok, k0 = part.k0, len = part.len;
     const uint16_t *x = reinterpret_cast<const uint16_t *>(p.x) + (size_t)tok * p.cols;
     const uint64_t width = Tile<L>::kCols * 64 * p.wk * p.kb;
     const uint32_t from = (uint32_t)(k0 * width), to = (uint32_t)min((k0 + len) * width, (uint64_t)~0u);
-    i += len;
     uint32_t begin[2] = {0, 0}; /* of row blocks gatherer and gatherer + 3 */
     for (bool first = true, more = true; more; first = false, rounds++) {
       if (rounds) mb_wait(bars.exc_empty, (rounds - 1) & 1);

@@ -68,8 +68,9 @@ __global__ void __launch_bounds__(WGS * 128 + 128, 1)
     if (warp == WGS * 4) {
       producer.fill(p, &mx, bars, lane);
     } else if (p.n_exceptions) {
-      gather_exceptions<L, M, kMany>(p, exc, bars, tile * steps + first, last - first, steps, tok, warp - WGS * 4 - 1,
-                                     lane);
+      gather_exceptions<L, M, kMany>(p, exc, bars,
+                                     RingParts<M, kMany>{tile * steps + first, last - first, steps, tok, 0},
+                                     warp - WGS * 4 - 1, lane);
     }
     __syncwarp();
     if (p.cluster > 1) cluster_arrive(), cluster_wait(), cluster_arrive(), cluster_wait();
@@ -133,7 +134,8 @@ __global__ void __launch_bounds__(WGS * 128 + 128, 1)
     if (warp == WGS * 4) {
       producer.fill(p, &mx, bars, lane);
     } else if (p.n_exceptions) {
-      gather_exceptions<L, M, kMany>(p, exc, bars, u0, u1 - u0, steps, 0, warp - WGS * 4 - 1, lane);
+      gather_exceptions<L, M, kMany>(p, exc, bars, RingParts<M, kMany>{u0, u1 - u0, steps, 0, 0}, warp - WGS * 4 - 1,
+                                     lane);
       if (kMany && p.transposed) transpose_end(p, warp - WGS * 4 - 1, lane);
     }
   } else {

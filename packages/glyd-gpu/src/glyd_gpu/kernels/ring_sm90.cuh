@@ -70,8 +70,9 @@ struct Bars {
       : full(at), empty(at + 128), exc_full(at + 256), exc_empty(at + 264), flags(at + 272) {}
 };
 
+/* blocks: whose warps read a stage */
 __device__ __forceinline__ void ring_init(const RingArgs &p, const Bars &b, int consumer_warps, int lane,
-                                          const CUtensorMap *mx) {
+                                          const CUtensorMap *mx, int blocks = 1) {
   if (lane == 0) {
     tma_prefetch_map(mx);
     mb_init(b.exc_full, 96);
@@ -80,7 +81,7 @@ __device__ __forceinline__ void ring_init(const RingArgs &p, const Bars &b, int 
   if (lane < p.n_stages)
     mb_init(b.full + 8 * lane, 1);
   else if (lane >= 16 && lane - 16 < p.n_stages)
-    mb_init(b.empty + 8 * (lane - 16), consumer_warps);
+    mb_init(b.empty + 8 * (lane - 16), blocks * consumer_warps);
   mb_fence_init();
   __syncwarp();
 }
