@@ -87,6 +87,11 @@ def configurations(layout, tokens, rows, processors):
             for cluster in (1, 2, 3, 4):
                 if processors // 2 <= tiles * cluster <= processors:
                     yield "split", (tile, row_blocks, decoders, cluster, 0)
+    if layout == LAYOUTS["mma12"] and tokens >= SEVERAL:
+        workers = processors // 2 * 2
+        plans = {(256, 1), (256, 2), (256, 3), (192, 1), (128, 1), _routes.pair_plan(rows, tokens, workers)}
+        for pair_tile, parts in sorted(plans):
+            yield "pair", (pair_tile, workers, parts, _routes.PAIR_GROUP)
     tile = next((n for n in sorted(WARPGROUPS[layout]) if n >= tokens), None)
     if tile is None:
         if SEVERAL in WARPGROUPS[layout]:

@@ -21,6 +21,7 @@ from glyd_gpu._same_order import ROW_BLOCKS, SLOTS
 
 LIMIT = 4e-3
 MANY = ((3, 64), (3, 128), (2, 256))  # warpgroups, tokens of a tile: stream-K takes several tiles of tokens
+PAIRS = ((256, 132, 1, 8), (192, 132, 4, 8), (128, 2, 1, 1), (256, 10, 3, 2), (192, 6, 16, 1), (128, 132, 5, 4))
 SHAPES = ((577, 1000, 0.01), (4160, 2176, 0.0), (126, 248, 0.03), (1088, 4224, 0.0005), (320, 8320, 0.002))
 TOKENS = (1, 8, 16, 31, 64, 100, 128, 256, 600)
 
@@ -41,6 +42,7 @@ def routes(layout, tokens):
         for tile, slots in SLOTS.items():
             for cluster, workers, group in ((0, 7, 1), (0, 132, 2), (1, 0, 2), (2, 0, 2), (4, 0, 1)):
                 yield Route("staged", (tile, ROW_BLOCKS, cluster, workers, group, *slots, 0))
+        yield from (Route("pair", (*pair, 0)) for pair in PAIRS)
     for tile, compiled in SPLITS.items() if layout == LAYOUTS["tiered"] else ():
         for row_blocks, decoders in compiled:
             for cluster, workers in ((1, 0), (2, 0), (4, 0), (0, 7), (0, 132)):
@@ -60,7 +62,7 @@ def routes(layout, tokens):
 def miscount(route):
     """Have a ring believe that x is not transposed yet, as when other blocks come late."""
     for _, workspace in _products._workspaces.values():
-        if route.kernel == "ring" and route.config[0] >= 64:
+        if route.kernel == "pair" or (route.kernel == "ring" and route.config[0] >= 64):
             workspace[_products.COUNTERS_NBYTES - 64] = 7  # the last block leaves zeros
 
 

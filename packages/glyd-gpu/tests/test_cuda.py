@@ -206,6 +206,7 @@ ROUTES = {
     "mma12": {
         "generic": 64, "decode": 300, "stream:2,16,1,0": 16, "stream:2,8,1,1": 16, "ring:8,3,1,2,0,132,1": 8,
         "ring:16,2,1,4,0,132,0": 16, "ring:32,1,2,2,2,0,1": 32, "ring:64,2,1,2,0,132,1": 64, "ring:256,2,1,1,0,132,1": 256,
+        "pair:256,132,1,8,0": 600, "pair:192,6,3,1,2": 300,
     },
     "tiered": {
         "generic": 64, "decode": 300, "ring:8,3,1,1,0,132,1": 8, "ring:32,1,3,1,2,0,1": 32, "ring:64,3,1,1,0,132,1": 64,
@@ -216,8 +217,8 @@ ROUTES = {
 
 @pytest.mark.parametrize(("layout", "route", "most"), [(a, r, n) for a, rs in ROUTES.items() for r, n in rs.items()])
 def test_every_kind_of_route_by_force(layout, route, most, monkeypatch):
-    if ("ring" in route or "split" in route) and torch.cuda.get_device_capability() != (9, 0):
-        pytest.skip("rings and split roles are for Hopper")
+    if any(name in route for name in ("ring", "split", "pair")) and torch.cuda.get_device_capability() != (9, 0):
+        pytest.skip("rings, split roles and pairs of blocks are for Hopper")
     monkeypatch.setenv("GLYD_GPU_ROUTE", route)
     for kind, rows, cols in (("gaussian", 576, 1000), ("special", 577, 1000), ("heavy_tails", 1088, 4224)):
         weight = finite(KINDS[kind](rows, cols))

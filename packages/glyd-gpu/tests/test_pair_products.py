@@ -69,10 +69,10 @@ def product(function, rows, cols, tokens, config, share=0.003, order=1):
 @pytest.mark.parametrize(
     ("rows", "cols", "tokens", "config", "share"),
     [
-        (190, 1000, 70, (2, 1, 8, 0, 0), 0.003),  # more stages than the ring has; the second block's rows end early
-        (600, 256, 300, (4, 3, 8, 0, 2), 0.003),  # six tiles of two pairs; nothing is left over
-        (300, 576, 257, (6, 3, 1, 0, 1), 0.003),  # four tiles of three pairs: the fourth in three parts
-        (64, 384, 30, (8, 4, 2, 0, 2), 0.0),  # one tile in four parts; the second block has no rows
+        (190, 1000, 70, (256, 2, 1, 8, 0), 0.003),  # more stages than the ring has; the second block's rows end early
+        (600, 256, 300, (192, 4, 3, 8, 2), 0.003),  # six tiles of two pairs; nothing is left over
+        (300, 576, 257, (256, 6, 3, 1, 1), 0.003),  # four tiles of three pairs: the fourth in three parts
+        (64, 384, 30, (128, 8, 4, 2, 2), 0.0),  # one tile in four parts; the second block has no rows
     ],
 )
 def test_products_are_close_to_float64(pair, rows, cols, tokens, config, share):
@@ -86,5 +86,5 @@ def test_bits_do_not_depend_on_the_order_of_threads(pair):
     results = []
     for order in (1, 12345):
         torch.manual_seed(5)
-        results.append(product(pair, 190, 512, 40, (6, 3, 8, 0, 0), order=order)[0])
+        results.append(product(pair, 190, 512, 40, (128, 6, 3, 8, 0), order=order)[0])
     assert torch.equal(*(each.view(torch.int16) for each in results))

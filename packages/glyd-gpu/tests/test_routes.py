@@ -65,6 +65,15 @@ def test_any_shape_and_token_count_gets_a_kernel_that_takes_it(layout):
                         assert (rows + 64 * row_blocks - 1) // (64 * row_blocks) * cluster <= processors
                     assert bool(cluster) != bool(workers)
                     assert cluster or warpgroups == 1
+                elif route.kernel == "pair":
+                    tile, workers, parts, group, _ = route.config
+                    assert layout == MMA12
+                    assert tile in _routes.PAIR_TILES
+                    assert cols % 8 == 0
+                    assert workers % 2 == 0
+                    assert 2 <= workers <= processors
+                    assert 1 <= parts <= 16
+                    assert group >= 1
                 elif route.kernel == "split":
                     tile, row_blocks, decoders, cluster, workers, _ = route.config
                     assert layout == TIERED
@@ -124,6 +133,16 @@ def test_more_tokens_than_a_tile_are_several_tiles_or_decoded():
     assert _routes.on_hopper(known, 2049, H200) == Route("decode")
     assert _routes.on_hopper(meta(MMA12, 1024, 4096), 600, H200) == Route("decode")
     assert _routes.on_hopper(meta(TIERED, 24576, 4096), 500, H200) == Route("decode")
+
+
+def test_tiles_of_pairs_fill_the_device():
+    assert _routes.pair_plan(66 * 256, 256, H200) == (256, 1)  # a full round
+    assert _routes.pair_plan(66 * 256, 1024, H200) == (256, 1)
+    assert _routes.pair_plan(24576, 300, H200)[0] == 192  # two tiles of tokens, 384 instead of 512
+    for rows, tokens, workers in ((64, 1, 2), (1 << 20, 8192, H200), (5120, 512, 114), (151936, 2048, H200)):
+        tile, parts = _routes.pair_plan(rows, tokens, workers)
+        assert tile in _routes.PAIR_TILES
+        assert 1 <= parts <= 16
 
 
 def test_only_packs_that_were_read_before_are_read_early():

@@ -84,6 +84,11 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
         c_int,
         [c_void_p, c_void_p, c_uint64, c_void_p, c_void_p, c_uint64, Meta, c_void_p, c_uint64, Config, c_void_p],
     ),
+    "glyd_gpu_product_pair_workspace": (c_int64, [Meta, c_uint64, Config]),
+    "glyd_gpu_product_pair": (
+        c_int,
+        [c_void_p, c_void_p, c_uint64, c_void_p, c_void_p, c_uint64, Meta, c_void_p, c_uint64, Config, c_void_p],
+    ),
     "glyd_gpu_product_stream": (
         c_int,
         [c_void_p, c_void_p, c_uint64, c_void_p, c_void_p, c_uint64, Meta, Config, c_void_p],

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The glyd authors
 # SPDX-License-Identifier: BUSL-1.1
-"""Calls of the products that have configurations: streaming, ring and staged (docs/gpu.md, "Product kernels")."""
+"""Calls of the products that have configurations: streaming, ring, pair and staged (docs/gpu.md, "Product kernels")."""
 
 from __future__ import annotations
 
@@ -30,12 +30,11 @@ _workspaces: dict[tuple[int, int], tuple[int, torch.Tensor]] = {}
 def _config(kernel: str, numbers: tuple[int, ...], meta: tuple[int, ...], tokens: int) -> tuple[Any, int]:
     """Return a configuration as launchers take it, and the bytes of workspace that the kernel needs."""
     config = (ctypes.c_int32 * len(numbers))(*numbers)
-    if kernel == "ring":
-        nbytes = load().glyd_gpu_product_ring_workspace((ctypes.c_int64 * 7)(*meta), tokens, config)
-    elif kernel == "staged":
+    if kernel == "staged":
         nbytes = load().glyd_gpu_product_staged_workspace(meta[1], meta[2], tokens, config)
-    elif kernel == "split":
-        nbytes = load().glyd_gpu_product_split_workspace((ctypes.c_int64 * 7)(*meta), tokens, config)
+    elif kernel in ("ring", "split", "pair"):
+        workspace = getattr(load(), f"glyd_gpu_product_{kernel}_workspace")
+        nbytes = workspace((ctypes.c_int64 * 7)(*meta), tokens, config)
     else:
         nbytes = 0
     return config, max(0, nbytes)
@@ -82,7 +81,7 @@ def product(
     Parameters
     ----------
     route
-        ``stream``, ``ring``, ``staged`` or ``split`` with its configuration.
+        ``stream``, ``ring``, ``pair``, ``staged`` or ``split`` with its configuration.
     x
         [tokens, cols] bf16, contiguous, at least one token.
     pack

@@ -6,7 +6,7 @@ On Hopper the choice is the measured one (`_routes_table`, written by
 ``bench/bench_products.py --tune``) of the nearest shape; elsewhere the generic
 kernel for few tokens and decoding for many. ``GLYD_GPU_ROUTE`` overrides it:
 ``generic``, ``decode``, ``stream:2,16,1,0``, ``ring:8,3,1,2,0,132,1``,
-``staged:256,2,0,132,8,3,3,0`` or ``split:128,2,3,0,132,1``, with the configurations
+``pair:256,132,3,8,0``, ``staged:256,2,0,132,8,3,3,0`` or ``split:128,2,3,0,132,1``, with the configurations
 of ``kernels/glyd_gpu.h``. The choice depends on nothing that
 changes from call to call, so results keep their bits.
 """
@@ -30,7 +30,7 @@ from glyd_gpu._routes_table import ROUTES
 VARIABLE = "GLYD_GPU_ROUTE"
 GENERIC_TOKENS = 64  # more are decoded once and multiplied by torch: there the decoded matrix is read often enough
 HOPPER, HOPPER_CODE = (9, 0), "sm_90a"
-LENGTHS = {"generic": 0, "decode": 0, "stream": 4, "ring": 7, "staged": 8, "split": 6}
+LENGTHS = {"generic": 0, "decode": 0, "stream": 4, "ring": 7, "staged": 8, "split": 6, "pair": 5}
 STREAM_TOKENS = 16
 # tokens of a tile, warpgroups: kernels of mma12 with a transposed x; their stream-K takes several tiles of tokens
 MANY = ((64, 3), (128, 3), (256, 2))
@@ -42,6 +42,10 @@ USUAL, MOST = 1.25, 3  # exceptions of a row block for which a ring has room, by
 # to three were faster than decoding (128 tokens) and than the generic kernel (64)
 ROUNDS = {2: (64, 4)}
 NARROW = {1: 2, 2: 3}  # layout → 64-row blocks of a tile that leave room for more exceptions
+
+
+PAIR_ROWS, PAIR_TILES, PAIR_PARTS, PAIR_GROUP = 256, (128, 192, 256), 8, 8  # of pairs of blocks, see `pair_plan`
+PART_COST, TILE_COST = 0.03, 12  # a part more, of a tile's time; what a tile takes besides, in tokens
 
 
 class Route(NamedTuple):
@@ -88,6 +92,29 @@ def _nearest(layout: int, tokens: int, rows: int, cols: int) -> tuple[bool, Rout
     return distance(best) == 0, Route(best[2], best[3])
 
 
+def pair_plan(rows: int, tokens: int, workers: int) -> tuple[int, int]:
+    """Return the tokens of a tile for pairs of blocks, and the parts of tiles that do not fill a last round.
+
+    Parameters
+    ----------
+    rows
+        Of the matrix: 256 a tile.
+    tokens
+        Rows of x.
+    workers
+        Blocks that run at the same time; two for a tile.
+    """
+    pairs = workers // 2
+
+    def cost(plan: tuple[int, int]) -> float:
+        tile, parts = plan
+        whole, rest = divmod(-(-rows // PAIR_ROWS) * -(-tokens // tile), pairs)
+        last = -(-rest * parts // pairs) / parts + PART_COST * (parts - 1)
+        return (whole + (last if rest else 0)) * (tile + TILE_COST)
+
+    return min(((tile, parts) for tile in reversed(PAIR_TILES) for parts in range(1, PAIR_PARTS + 1)), key=cost)
+
+
 def _fits(meta: Sequence[int], tokens: int, route: Route) -> bool:
     """Say whether a kernel takes this pack, and its exceptions in one go."""
     layout, rows, cols = meta[:3]
@@ -95,6 +122,9 @@ def _fits(meta: Sequence[int], tokens: int, route: Route) -> bool:
         return True
     if route.kernel == "stream":
         return layout == LAYOUTS["mma12"] and tokens <= STREAM_TOKENS and cols % 2 == 0
+    if route.kernel == "pair":
+        few = meta[4] <= DENSE * rows * cols
+        return layout == LAYOUTS["mma12"] and cols % 8 == 0 and rows < 1 << 31 and few
     if route.kernel == "split":  # any number of exceptions
         tile, row_blocks_of_tile = route.config[:2]
         counted = -(-rows // (64 * row_blocks_of_tile)) * row_blocks_of_tile * -(-tokens // tile)
@@ -151,6 +181,10 @@ def on_hopper(meta: Sequence[int], tokens: int, processors: int) -> Route:
                 route = Route("ring", (tile, row_blocks * warpgroups, 1, chunks, 0, processors, dependent))
             if tokens > tile and blocks * math.ceil(tokens / tile) < processors // 2:
                 route = Route("decode")  # several tiles of tokens, and still half of the device would idle
+        if route.kernel == "pair" and not (exact and tokens in token_classes(layout) and route.config[1] <= processors):
+            workers = min(route.config[1], processors // 2 * 2)
+            tile, parts = pair_plan(rows, tokens, workers)
+            route = Route("pair", (tile, workers, parts, *route.config[3:]))
         if route.kernel == "split":
             tile, row_blocks, decoders, cluster, workers, dependent = route.config
             blocks = -(-rows // (64 * row_blocks)) * -(-tokens // tile) * cluster
@@ -200,7 +234,8 @@ def choose(meta: Sequence[int], tokens: int, device: torch.device) -> Route:
     Returns
     -------
     Route
-        ``generic`` (runs everywhere), ``decode`` (to bf16, then torch's product), ``stream``, ``ring`` or ``split``.
+        ``generic`` (runs everywhere), ``decode`` (to bf16, then torch's product), ``stream``, ``ring``, ``pair`` or
+        ``split``.
 
     Raises
     ------

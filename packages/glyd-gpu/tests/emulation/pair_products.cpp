@@ -25,8 +25,10 @@ EXPORT int64_t emulated_pair(uint16_t *y, const uint16_t *x, int tokens, const u
   PairArgs a = {};
   set_arguments(a.ring, v, y, x, (uint64_t)tokens, bias);
   pair_arguments(a, s, workspace);
-  const CUtensorMap mx = {x, tokens, (int64_t)v.cols, kPairTokens / 2};
-  emulation::launch(
-      {2u * (unsigned)s.work.pairs, 1, 1}, 384, (size_t)s.room.shared, [&] { pair_mma12_kernel<kPairTokens>(mx, a); }, 2);
+  const CUtensorMap mx = {x, tokens, (int64_t)v.cols, s.config.tokens / 2};
+  void (*const kernel)(CUtensorMap, PairArgs) = s.config.tokens == 128   ? pair_mma12_kernel<128>
+                                                : s.config.tokens == 192 ? pair_mma12_kernel<192>
+                                                                         : pair_mma12_kernel<256>;
+  emulation::launch({2u * (unsigned)s.work.pairs, 1, 1}, 384, (size_t)s.room.shared, [&] { kernel(mx, a); }, 2);
   return s.nbytes;
 }

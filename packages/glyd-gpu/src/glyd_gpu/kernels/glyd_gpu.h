@@ -109,8 +109,9 @@ GLYD_GPU_API int glyd_gpu_product_split(void *y, const void *x, uint64_t tokens,
                                         uint64_t pack_nbytes, const int64_t *meta, void *workspace,
                                         uint64_t workspace_nbytes, const int32_t *config, void *stream);
 
-/* The same for an mma12 pack and many tokens, by pairs of blocks that share activations. config: blocks (even), parts along
- * the columns of tiles that do not fill a last round, tiles of tokens that follow one another, lag, dependent launch. */
+/* The same for an mma12 pack and many tokens, by pairs of blocks that share activations. config: tokens of a tile (128, 192, 256), blocks (even), parts along
+ * the columns of tiles that do not fill a last round (1 to 16), tiles of tokens that follow one another, dependent launch
+ * (as above). */
 GLYD_GPU_API int64_t glyd_gpu_product_pair_workspace(const int64_t *meta, uint64_t tokens, const int32_t *config);
 GLYD_GPU_API int glyd_gpu_product_pair(void *y, const void *x, uint64_t tokens, const void *bias, const void *pack,
                                        uint64_t pack_nbytes, const int64_t *meta, void *workspace,

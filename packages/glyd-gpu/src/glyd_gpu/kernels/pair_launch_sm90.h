@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BUSL-1.1
  *
  * How a product by pairs of blocks is set up: between the public launcher and the
- * kernel. Tiles are 256 rows x 256 tokens, half of the rows for each block.
+ * kernel. Tiles are 256 rows, half of them for each block, x 128, 192 or 256 tokens.
  */
 #ifndef GLYD_PAIR_LAUNCH_SM90_H
 #define GLYD_PAIR_LAUNCH_SM90_H
@@ -16,13 +16,17 @@ namespace glyd {
 
 struct PairArgs;
 
-constexpr int kPairTokens = 256, kPairBlocks = 4; /* tokens and 64-row blocks of a tile */
+#ifndef GLYD_PAIR_LAG
+#define GLYD_PAIR_LAG 2
+#endif
+constexpr int kPairLag = GLYD_PAIR_LAG;
+constexpr int kPairBlocks = 4; /* 64-row blocks of a tile */
 
 struct PairConfig {
+  int tokens;    /* of a tile */
   int workers;   /* blocks: two for each tile at a time */
   int parts;     /* along the columns, of tiles that do not fill a last round; 1: those are whole, too */
   int group;     /* tiles of tokens that follow one another */
-  int lag;       /* experiment */
   int dependent; /* as of a ring */
 };
 
@@ -30,24 +34,24 @@ struct PairWork {
   int steps, row_tiles, token_tiles, group;
   int pairs;
   int whole, rest, parts; /* tiles that are whole; others, each in so many parts */
-  int lag;
 };
 
 /* Depends on configuration and shape alone, and decides the order of sums. False: places in it would not fit 32 bits. */
 inline bool pair_divide(PairWork &work, const PairConfig &c, int64_t rows, int64_t cols, uint64_t tokens) {
   const int64_t row_tiles = (rows + kPairBlocks * 64 - 1) / (kPairBlocks * 64),
-                token_tiles = ((int64_t)tokens + kPairTokens - 1) / kPairTokens, steps = (cols + 63) / 64;
+                token_tiles = ((int64_t)tokens + c.tokens - 1) / c.tokens, steps = (cols + 63) / 64;
   const int64_t tiles = row_tiles * token_tiles, pairs = c.workers / 2;
   const int64_t group = c.group < token_tiles ? c.group : token_tiles;
   if (tiles > 0x3FFFFFFF || row_tiles * group > 0x3FFFFFFF) return false;
   int64_t parts = c.parts < steps ? c.parts : steps, rest = parts > 1 ? tiles % pairs : 0;
   work = {(int)steps, (int)row_tiles, (int)token_tiles, (int)group, (int)(pairs < tiles * parts ? pairs : tiles * parts),
-          (int)(tiles - rest), (int)rest, (int)parts, c.lag};
+          (int)(tiles - rest), (int)rest, (int)parts};
   return steps * parts < 0x7FFFFFFF;
 }
 
 /* GLYD_E_PARAMETER for what it does not take. Null in a library without sm_90a. */
-__attribute__((weak)) int pair_launch_mma12(const CUtensorMap &mx, const PairArgs &p, int shared, cudaStream_t stream);
+__attribute__((weak)) int pair_launch_mma12(const CUtensorMap &mx, const PairArgs &p, int tokens, int shared,
+                                            cudaStream_t stream);
 
 } // namespace glyd
 

@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The glyd authors
  * SPDX-License-Identifier: BUSL-1.1
  *
- * Products of many tokens, mma12: two blocks of a cluster multiply the same 256
+ * Products of many tokens, mma12: two blocks of a cluster multiply the same M
  * tokens with 128 rows each. Each brings half of the tokens and sends it to both, so
  * activations, most of what a stage holds, are read from L2 once for 256 rows.
  *
@@ -37,17 +37,17 @@ inline int pair_set_up(PairSetup &s, const int64_t *meta, uint64_t tokens, const
   constexpr int kPartsMax = 16;
   s.config = {config[0], config[1], config[2], config[3], config[4]};
   const PairConfig &c = s.config;
-  if (c.workers < 2 || c.workers % 2 || c.parts < 1 || c.parts > kPartsMax || c.group < 1 || c.dependent < 0 ||
+  if (c.tokens < 128 || c.tokens > 256 || c.tokens % 64 || c.workers < 2 || c.workers % 2 || c.parts < 1 || c.parts > kPartsMax || c.group < 1 || c.dependent < 0 ||
       c.dependent > 2 || tokens < 1 || tokens > kTokensMax || meta[0] != GLYD_WEIGHTS_MMA12 || meta[1] < 1 ||
       meta[1] > 0x7FFFFFFF || meta[2] < 1 || meta[2] > 0x7FFFFFFF || !pair_divide(s.work, c, meta[1], meta[2], tokens))
     return -GLYD_E_PARAMETER;
-  s.room = ring_room(false, {kPairTokens, 2, 1, 1, 0, c.workers, c.dependent}, 0, meta[4] ? meta[6] : 0, kSharedMaxHopper);
-  s.parts_of_x = s.room.transposes ? (int64_t)s.work.token_tiles * (kPairTokens / 64) * ((meta[2] + 15) / 16) : 0;
+  s.room = ring_room(false, {c.tokens, 2, 1, 1, 0, c.workers, c.dependent}, 0, meta[4] ? meta[6] : 0, kSharedMaxHopper, true);
+  s.parts_of_x = s.room.transposes ? (int64_t)s.work.token_tiles * (c.tokens / 64) * ((meta[2] + 15) / 16) : 0;
   if (s.room.shared < 0 || (meta[4] && s.room.exc_cap < 1) || s.parts_of_x > 0x3FFFFFFF ||
       (int64_t)s.work.rest * kPairBlocks * 4 > kCounterBytes - kTransposingBytes)
     return -GLYD_E_PARAMETER;
-  s.partials = (int64_t)s.work.rest * s.work.parts * kPairBlocks * 64 * kPairTokens * 4;
-  const int64_t bytes = s.partials + (s.room.transposes ? (int64_t)s.work.token_tiles * kPairTokens * meta[2] * 2 : 0);
+  s.partials = (int64_t)s.work.rest * s.work.parts * kPairBlocks * 64 * c.tokens * 4;
+  const int64_t bytes = s.partials + (s.room.transposes ? (int64_t)s.work.token_tiles * c.tokens * meta[2] * 2 : 0);
   s.nbytes = bytes ? kCounterBytes + bytes : 0;
   return 0;
 }
@@ -72,7 +72,7 @@ inline void pair_arguments(PairArgs &a, const PairSetup &s, void *workspace) {
 struct PairSegment {
   int tile, row_tile, tok, k0, n, part;
 };
-struct PairSchedule {
+template <int M> struct PairSchedule {
   int piece, tile;
   __device__ __forceinline__ explicit PairSchedule(int pair) : piece(pair), tile(pair) {}
   __device__ __forceinline__ bool next(const PairWork &w, PairSegment &s) {
@@ -89,12 +89,12 @@ struct PairSchedule {
     }
     const int of_group = w.row_tiles * w.group, group = s.tile / of_group,
               size = min(w.group, w.token_tiles - group * w.group), rest = s.tile - group * of_group;
-    s.row_tile = rest / size, s.tok = (group * w.group + rest % size) * kPairTokens;
+    s.row_tile = rest / size, s.tok = (group * w.group + rest % size) * M;
     return true;
   }
 };
-struct PairParts { /* for lists of exceptions: row tiles are a block's */
-  PairSchedule schedule;
+template <int M> struct PairParts { /* for lists of exceptions: row tiles are a block's */
+  PairSchedule<M> schedule;
   const PairWork &work;
   int rank;
   __device__ __forceinline__ bool next(const RingArgs &, Part &part) {
@@ -106,14 +106,15 @@ struct PairParts { /* for lists of exceptions: row tiles are a block's */
 };
 
 /* ---- the warp that fills the ring ------------------------------------------- */
+template <int M>
 __device__ __forceinline__ void pair_fill(const PairArgs &a, const CUtensorMap *mx, uint32_t ring, const Bars &bars,
                                           int pair, int rank) {
-  constexpr uint32_t kTile = GLYD_WEIGHTS_MMA12_TILE, kX = kPairTokens * 128;
+  constexpr uint32_t kTile = GLYD_WEIGHTS_MMA12_TILE, kX = M * 128;
   const RingArgs &p = a.ring;
   const uint64_t policy_w = a.work.token_tiles > 1 ? policy_evict_normal() : policy_evict_first(),
                  policy_x = policy_evict_last();
   const size_t row_bytes = (size_t)p.n_tiles * kTile;
-  PairSchedule schedule(pair);
+  PairSchedule<M> schedule(pair);
   PairSegment s;
   int slot = 0, ahead = 0;
   uint32_t phase = 1;
@@ -140,7 +141,7 @@ __device__ __forceinline__ void pair_fill(const PairArgs &a, const CUtensorMap *
       if (elect()) {
         if (ahead == 0) weights(slot, from);
         tma2d_multicast(ring + slot * p.stage_bytes + rank * (kX / 2), mx, (s.k0 + k) * 64,
-                        s.tok + rank * (kPairTokens / 2), bars.full + 8 * slot, 3, policy_x);
+                        s.tok + rank * (M / 2), bars.full + 8 * slot, 3, policy_x);
       }
       if (ahead) ahead--;
       if (++slot == p.n_stages) slot = 0, phase ^= 1;
@@ -218,9 +219,9 @@ __global__ void __launch_bounds__(384, 1)
   if (warp >= 8) {
     set_registers<56, 168>();
     if (warp == 8)
-      pair_fill(a, &mx, ring, bars, pair, rank);
+      pair_fill<M>(a, &mx, ring, bars, pair, rank);
     else if (p.n_exceptions) {
-      gather_exceptions<L, M, true>(p, exc, bars, PairParts{PairSchedule(pair), a.work, rank}, warp - 9, lane);
+      gather_exceptions<L, M, true>(p, exc, bars, PairParts<M>{PairSchedule<M>(pair), a.work, rank}, warp - 9, lane);
       if (p.transposed) transpose_end(p, warp - 9, lane);
     }
   } else {
@@ -230,15 +231,13 @@ __global__ void __launch_bounds__(384, 1)
     const uint32_t out_at = bars.full + kRingBars + warp * kRingOut, flag = bars.flags + 4 * wg;
     int at = 0;
     uint32_t phase = 0, rounds = 0;
-    PairSchedule schedule(pair);
+    PairSchedule<M> schedule(pair);
     PairSegment s;
-    if (wg == 1 && a.work.lag) {
+    if (wg == 1 && kPairLag) {
       mb_wait(bars.full, 0);
-#ifndef GLYD_EMULATION
-      const long long t = clock64();
-      while (clock64() - t < a.work.lag * 512) {
+      const long long start = clock64();
+      while (clock64() - start < kPairLag * 512) {
       }
-#endif
     }
     while (schedule.next(a.work, s)) {
       const int block = (s.row_tile * 2 + rank) * 2 + wg;

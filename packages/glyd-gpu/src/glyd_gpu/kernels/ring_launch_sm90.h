@@ -50,8 +50,10 @@ struct RingRoom {
   bool transposes; /* activations of exceptions are taken from a transposed x in the workspace, not from a buffer */
 };
 
-/* How shared memory is divided. Room for the exceptions of a row block comes before stages beyond the third. */
-inline RingRoom ring_room(bool tiered, const RingConfig &c, int escape_max, int64_t block_exc_max, int shared_max) {
+/* How shared memory is divided. Room for the exceptions of a row block comes before stages beyond the third. many: x may be
+ * transposed. */
+inline RingRoom ring_room(bool tiered, const RingConfig &c, int escape_max, int64_t block_exc_max, int shared_max,
+                          bool many) {
   const int tile = tiered ? GLYD_WEIGHTS_TIERED_TILE : GLYD_WEIGHTS_MMA12_TILE, warpgroups = c.wr * c.wk,
             cols = tiered ? GLYD_WEIGHTS_TIERED_COLS : GLYD_WEIGHTS_MMA12_COLS, ks = c.wk * c.kb,
             fixed = 1024 + (tiered ? kRingTables : 0) + kRingBars + warpgroups * 4 * kRingOut,
@@ -63,7 +65,7 @@ inline RingRoom ring_room(bool tiered, const RingConfig &c, int escape_max, int6
   if (want > 0 && c.cluster > 1) /* those of a block's columns; more than this are gathered in a second round */
     want = (want + want / 4) / c.cluster + 8 < want ? (want + want / 4) / c.cluster + 8 : want;
   int one = c.wr * (8 + ring_x_pitch(c.tokens)); /* place, delta, activations of a column */
-  if (ring_many(tiered, c.tokens, warpgroups) && want * one > room % r.stage_bytes - kExceptionHeader - 16) {
+  if (many && want * one > room % r.stage_bytes - kExceptionHeader - 16) {
     r.transposes = want > 0;
     one = c.wr * 8;
     if (want > kRingListed) want = kRingListed;
@@ -80,6 +82,10 @@ inline RingRoom ring_room(bool tiered, const RingConfig &c, int escape_max, int6
   const bool partials_fit = c.cluster == 0 || warpgroups * 64 * c.tokens * 4 <= r.n_stages * r.stage_bytes;
   if (r.n_stages < 2 || (want > 0 && r.exc_cap < 1) || !partials_fit) r.shared = -1;
   return r;
+}
+
+inline RingRoom ring_room(bool tiered, const RingConfig &c, int escape_max, int64_t block_exc_max, int shared_max) {
+  return ring_room(tiered, c, escape_max, block_exc_max, shared_max, ring_many(tiered, c.tokens, c.wr * c.wk));
 }
 
 /* GLYD_E_PARAMETER for a configuration that was not compiled. Null in a library without sm_90a. */
