@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The glyd authors
 # SPDX-License-Identifier: BUSL-1.1
-"""Products through rings, and with split roles, compiled for the CPU (tests/emulation): every thread of every block."""
+"""Products through rings, by pairs of blocks and with split roles, compiled for the CPU (tests/emulation): every thread of every block."""
 
 import ctypes
 import struct
@@ -24,6 +24,11 @@ def split(compile_kernels):
 @pytest.fixture(scope="module")
 def ring(compile_kernels):
     return compile_kernels("ring_products.cpp").emulated_ring
+
+
+@pytest.fixture(scope="module")
+def pair(compile_kernels):
+    return compile_kernels("pair_products.cpp").emulated_pair
 
 
 def aligned(data, nbytes=None):
@@ -92,13 +97,15 @@ def test_more_exceptions_than_are_listed(split):
     assert ((got.double() - want).norm(dim=0) / want.norm(dim=0)).max().item() < 8e-3
 
 
-def test_bits_do_not_depend_on_the_order_of_threads(split, ring):
+def test_bits_do_not_depend_on_the_order_of_threads(split, ring, pair):
     w = matrix(190, 640, 0.002)
-    for function, config in ((split, (64, 2, 4, 0, 4, 0)), (ring, (8, 3, 1, 1, 0, 4, 0))):
+    known = ((split, (64, 2, 4, 0, 4, 0)), (ring, (8, 3, 1, 1, 0, 4, 0)), (pair, (128, 6, 3, 8, 0)))
+    for function, config in known:
         results = []
         for order in (1, 12345):
             torch.manual_seed(5)
-            results.append(product(function, w, 7, config, order)[0])
+            layout = "mma12" if function is pair else "tiered"
+            results.append(product(function, w, 7, config, order, layout)[0])
         assert torch.equal(*(each.view(torch.int16) for each in results))
 
 
@@ -115,5 +122,22 @@ def test_bits_do_not_depend_on_the_order_of_threads(split, ring):
 def test_rings_are_close_to_float64(ring, layout, config, tokens):
     torch.manual_seed(6)
     got, want = product(ring, matrix(190, 1000, 0.003, special=True), tokens, config, layout=layout)
+    error = (got.double() - want).norm(dim=0) / want.norm(dim=0)
+    assert error.max().item() < 8e-3
+
+
+@pytest.mark.parametrize(
+    ("rows", "cols", "tokens", "config", "share"),
+    [
+        (190, 1000, 70, (256, 2, 1, 8, 0), 0.003),  # more stages than the ring has; the second block's rows end early
+        (600, 256, 300, (192, 4, 3, 8, 2), 0.003),  # six tiles, two pairs
+        (300, 576, 257, (256, 6, 3, 1, 1), 0.003),  # four tiles, three pairs: one of them is cut in three
+        (64, 384, 30, (128, 8, 4, 2, 2), 0.0),  # one tile in four parts; the second block has no rows
+        (192, 512, 200, (128, 2, 1, 2, 0), 0.04),  # more exceptions than are listed at a time
+    ],
+)
+def test_pairs_of_blocks_are_close_to_float64(pair, rows, cols, tokens, config, share):
+    torch.manual_seed(7)
+    got, want = product(pair, matrix(rows, cols, share), tokens, config, layout="mma12")
     error = (got.double() - want).norm(dim=0) / want.norm(dim=0)
     assert error.max().item() < 8e-3

@@ -44,8 +44,14 @@ inline bool pair_divide(PairWork &work, const PairConfig &c, int64_t rows, int64
   const int64_t group = c.group < token_tiles ? c.group : token_tiles;
   if (tiles > 0x3FFFFFFF || row_tiles * group > 0x3FFFFFFF) return false;
   int64_t parts = c.parts < steps ? c.parts : steps, rest = parts > 1 ? tiles % pairs : 0;
-  work = {(int)steps, (int)row_tiles, (int)token_tiles, (int)group, (int)(pairs < tiles * parts ? pairs : tiles * parts),
-          (int)(tiles - rest), (int)rest, (int)parts};
+  work = {(int)steps,
+          (int)row_tiles,
+          (int)token_tiles,
+          (int)group,
+          (int)(pairs < tiles * parts ? pairs : tiles * parts),
+          (int)(tiles - rest),
+          (int)rest,
+          (int)parts};
   return steps * parts < 0x7FFFFFFF;
 }
 

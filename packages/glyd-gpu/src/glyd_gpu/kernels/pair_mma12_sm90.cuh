@@ -37,11 +37,13 @@ inline int pair_set_up(PairSetup &s, const int64_t *meta, uint64_t tokens, const
   constexpr int kPartsMax = 16;
   s.config = {config[0], config[1], config[2], config[3], config[4]};
   const PairConfig &c = s.config;
-  if (c.tokens < 128 || c.tokens > 256 || c.tokens % 64 || c.workers < 2 || c.workers % 2 || c.parts < 1 || c.parts > kPartsMax || c.group < 1 || c.dependent < 0 ||
-      c.dependent > 2 || tokens < 1 || tokens > kTokensMax || meta[0] != GLYD_WEIGHTS_MMA12 || meta[1] < 1 ||
-      meta[1] > 0x7FFFFFFF || meta[2] < 1 || meta[2] > 0x7FFFFFFF || !pair_divide(s.work, c, meta[1], meta[2], tokens))
+  if (c.tokens < 128 || c.tokens > 256 || c.tokens % 64 || c.workers < 2 || c.workers % 2 || c.parts < 1 ||
+      c.parts > kPartsMax || c.group < 1 || c.dependent < 0 || c.dependent > 2 || tokens < 1 || tokens > kTokensMax ||
+      meta[0] != GLYD_WEIGHTS_MMA12 || meta[1] < 1 || meta[1] > 0x7FFFFFFF || meta[2] < 1 || meta[2] > 0x7FFFFFFF ||
+      !pair_divide(s.work, c, meta[1], meta[2], tokens))
     return -GLYD_E_PARAMETER;
-  s.room = ring_room(false, {c.tokens, 2, 1, 1, 0, c.workers, c.dependent}, 0, meta[4] ? meta[6] : 0, kSharedMaxHopper, true);
+  s.room = ring_room(false, {c.tokens, 2, 1, 1, 0, c.workers, c.dependent}, 0, meta[4] ? meta[6] : 0, kSharedMaxHopper,
+                     true);
   s.parts_of_x = s.room.transposes ? (int64_t)s.work.token_tiles * (c.tokens / 64) * ((meta[2] + 15) / 16) : 0;
   if (s.room.shared < 0 || (meta[4] && s.room.exc_cap < 1) || s.parts_of_x > 0x3FFFFFFF ||
       (int64_t)s.work.rest * kPairBlocks * 4 > kCounterBytes - kTransposingBytes)
@@ -140,8 +142,8 @@ __device__ __forceinline__ void pair_fill(const PairArgs &a, const CUtensorMap *
       mb_wait_cluster(bars.empty + 8 * slot, phase);
       if (elect()) {
         if (ahead == 0) weights(slot, from);
-        tma2d_multicast(ring + slot * p.stage_bytes + rank * (kX / 2), mx, (s.k0 + k) * 64,
-                        s.tok + rank * (M / 2), bars.full + 8 * slot, 3, policy_x);
+        tma2d_multicast(ring + slot * p.stage_bytes + rank * (kX / 2), mx, (s.k0 + k) * 64, s.tok + rank * (M / 2),
+                        bars.full + 8 * slot, 3, policy_x);
       }
       if (ahead) ahead--;
       if (++slot == p.n_stages) slot = 0, phase ^= 1;
@@ -247,7 +249,8 @@ __global__ void __launch_bounds__(384, 1)
       grid_wait();
       const float f0 = RowBases::factor<L>(bases.low), f1 = RowBases::factor<L>(bases.high);
 #pragma unroll
-      for (int i = 0; i < M / 8; i++) acc[4 * i] *= f0, acc[4 * i + 1] *= f0, acc[4 * i + 2] *= f1, acc[4 * i + 3] *= f1;
+      for (int i = 0; i < M / 8; i++)
+        acc[4 * i] *= f0, acc[4 * i + 1] *= f0, acc[4 * i + 2] *= f1, acc[4 * i + 3] *= f1;
       if (p.n_exceptions) add_exceptions<L, M, true>(acc, p, exc, bars, wg, true, strip, s.tok, lane, rounds);
       bool out = block < p.n_blocks;
       if (s.n < a.work.steps) out = pair_meet(acc, a, s, rank, wg, tid, flag) && out;

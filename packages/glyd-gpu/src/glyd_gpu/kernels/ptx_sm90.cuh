@@ -39,16 +39,18 @@ __device__ __forceinline__ void mb_wait(uint32_t bar, uint32_t phase) {
 }
 /* the same of another block of the cluster, and a wait for such arrivals */
 __device__ __forceinline__ void mb_arrive_at(uint32_t bar, uint32_t rank) {
-  asm volatile("{.reg .b32 r; mapa.shared::cluster.u32 r, %0, %1; mbarrier.arrive.release.cluster.shared::cluster.b64 _, "
-               "[r];}" ::"r"(bar),
-               "r"(rank)
-               : "memory");
+  asm volatile(
+      "{.reg .b32 r; mapa.shared::cluster.u32 r, %0, %1; mbarrier.arrive.release.cluster.shared::cluster.b64 _, "
+      "[r];}" ::"r"(bar),
+      "r"(rank)
+      : "memory");
 }
 __device__ __forceinline__ void mb_wait_cluster(uint32_t bar, uint32_t phase) {
-  asm volatile("{.reg .pred p; L: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%0], %1; @p bra D; bra L; "
-               "D: }" ::"r"(bar),
-               "r"(phase)
-               : "memory");
+  asm volatile(
+      "{.reg .pred p; L: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%0], %1; @p bra D; bra L; "
+      "D: }" ::"r"(bar),
+      "r"(phase)
+      : "memory");
 }
 /* whether a wait would end now */
 __device__ __forceinline__ bool mb_test(uint32_t bar, uint32_t phase) {
@@ -87,10 +89,11 @@ __device__ __forceinline__ void tma2d(uint32_t dst, const CUtensorMap *map, int 
 /* to the same place of every block of the cluster in `blocks`, and announced to the barrier there */
 __device__ __forceinline__ void tma2d_multicast(uint32_t dst, const CUtensorMap *map, int c0, int c1, uint32_t bar,
                                                 uint16_t blocks, uint64_t policy) {
-  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_"
-               "hint [%0], [%1, {%2, %3}], [%4], %5, %6;" ::"r"(dst),
-               "l"(map), "r"(c0), "r"(c1), "r"(bar), "h"(blocks), "l"(policy)
-               : "memory");
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_"
+      "hint [%0], [%1, {%2, %3}], [%4], %5, %6;" ::"r"(dst),
+      "l"(map), "r"(c0), "r"(c1), "r"(bar), "h"(blocks), "l"(policy)
+      : "memory");
 }
 __device__ __forceinline__ void tma_prefetch_map(const CUtensorMap *map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");

@@ -156,10 +156,10 @@ __device__ __forceinline__ void loop_mma12(float (&acc)[M / 2], const RingArgs &
                  act_at = kept((wk * p.kb * kBox) >> 4 | 1u << 16), first = kept(ring), full = kept(bars.full),
                  arrives = kept(PAIR ? lane < 2 : lane == 0);
   auto arrive = [&](uint32_t bar) { /* a pair's stage is free when both blocks have read it */
-    if constexpr (PAIR)
-      mb_arrive_at(bar, lane);
-    else
-      mb_arrive(bar);
+                                    if constexpr (PAIR)
+                                      mb_arrive_at(bar, lane);
+                                    else
+                                      mb_arrive(bar);
   };
 #pragma unroll
   for (int i = 0; i < M / 2; i++) acc[i] = 0.f;
