@@ -113,7 +113,6 @@ inline bool emulated_done(uint32_t at, uint32_t phase) { return emulated_bar(at)
 inline void mb_wait(uint32_t at, uint32_t phase) {
   while (!emulated_done(at, phase)) emulation::wait(&emulation::completed, emulation::completed);
 }
-inline void mb_wait_cluster(uint32_t at, uint32_t phase) { mb_wait(at, phase); }
 inline bool mb_test(uint32_t at, uint32_t phase) {
   const bool done = emulated_done(at, phase);
   if (!done) emulation::yield();

@@ -139,7 +139,7 @@ __device__ __forceinline__ void pair_fill(const PairArgs &a, const CUtensorMap *
     }
     first = false;
     for (int k = 0; k < s.n; k++, from += kTile) {
-      mb_wait_cluster(bars.empty + 8 * slot, phase);
+      mb_wait(bars.empty + 8 * slot, phase);
       if (elect()) {
         if (ahead == 0) weights(slot, from);
         tma2d_multicast(ring + slot * p.stage_bytes + rank * (kX / 2), mx, (s.k0 + k) * 64, s.tok + rank * (M / 2),

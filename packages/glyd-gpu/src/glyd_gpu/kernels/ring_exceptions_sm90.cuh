@@ -268,52 +268,52 @@ __device__ __forceinline__ void add_exceptions(float (&acc)[M / 2], const RingAr
           }
           __syncwarp();
         }
-        auto fetch = [&](uint4(&v)[M / 32],
-                         uint32_t left) { /* of the next of them, if there is one */
-                                          if (left == 0) return;
-                                          const uint32_t e = first + e0 + __ffs(left) - 1;
-                                          if (p.transposed) {
-                                            const uint32_t col =
-                                                min(lds32(buffer.places + 4 * e) >> 6, (uint32_t)p.cols - 1);
-                                            const uint4 *from = reinterpret_cast<const uint4 *>(p.transposed) +
-                                                                ((size_t)(tok / M) * p.cols + col) * (M / 8) +
-                                                                (lane & 3);
+        /* A share of an exception's tokens at a time, the next share on its way meanwhile: the next of `left` */
+        constexpr int kShares = M > 128 ? 2 : 1, kWords = M / 32 / kShares;
+        auto fetch = [&](uint4(&v)[kWords], uint32_t left, int share) {
+          if (left == 0) return;
+          const uint32_t e = first + e0 + __ffs(left) - 1;
+          if (p.transposed) {
+            const uint32_t col = min(lds32(buffer.places + 4 * e) >> 6, (uint32_t)p.cols - 1);
+            const uint4 *from = reinterpret_cast<const uint4 *>(p.transposed) +
+                                ((size_t)(tok / M) * p.cols + col) * (M / 8) + share * kWords * 4 + (lane & 3);
 #pragma unroll
-                                            for (int g = 0; g < M / 32; g++) v[g] = __ldcg(from + 4 * g);
-                                          } else {
-                                            const uint32_t from = buffer.xs + e * ring_x_pitch(M) + 16 * (lane & 3);
+            for (int g = 0; g < kWords; g++) v[g] = __ldcg(from + 4 * g);
+          } else {
+            const uint32_t from = buffer.xs + e * ring_x_pitch(M) + share * kWords * 64 + 16 * (lane & 3);
 #pragma unroll
-                                            for (int g = 0; g < M / 32; g++) v[g] = lds128(from + 64 * g);
-                                          }
+            for (int g = 0; g < kWords; g++) v[g] = lds128(from + 64 * g);
+          }
         };
-        constexpr bool kAhead = M <= 128; /* the next one's are on their way while one is added */
-        uint4 v[M / 32], next[kAhead ? M / 32 : 1];
-        if constexpr (kAhead) fetch(v, todo);
+        uint4 v[kWords], next[kWords];
+        fetch(v, todo, 0);
         while (todo) {
-          const uint32_t e = first + e0 + __ffs(todo) - 1;
-          if constexpr (kAhead)
-            fetch(next, todo & (todo - 1));
-          else
-            fetch(v, todo);
-          todo &= todo - 1;
+          const uint32_t e = first + e0 + __ffs(todo) - 1, rest = todo & (todo - 1);
           const float d = __uint_as_float(lds32(buffer.deltas + 4 * e));
           const bool upper = lds32(buffer.places + 4 * e) & 8;
 #pragma unroll
-          for (int g = 0; g < M / 32; g++) {
-            const uint32_t w[4] = {v[g].x, v[g].y, v[g].z, v[g].w};
+          for (int share = 0; share < kShares; share++) {
+            if (share + 1 < kShares)
+              fetch(next, todo, share + 1);
+            else
+              fetch(next, rest, 0);
 #pragma unroll
-            for (int i = 0; i < 4; i++) {
-              const float a = bf16_float(w[i] & 0xFFFFu), b = __uint_as_float(w[i] & 0xFFFF0000u);
-              float *sum = acc + 16 * g + 4 * i;
-              if (upper)
-                sum[2] += d * a, sum[3] += d * b;
-              else
-                sum[0] += d * a, sum[1] += d * b;
+            for (int g = 0; g < kWords; g++) {
+              const uint32_t w[4] = {v[g].x, v[g].y, v[g].z, v[g].w};
+#pragma unroll
+              for (int i = 0; i < 4; i++) {
+                const float a = bf16_float(w[i] & 0xFFFFu), b = __uint_as_float(w[i] & 0xFFFF0000u);
+                float *sum = acc + 16 * (share * kWords + g) + 4 * i;
+                if (upper)
+                  sum[2] += d * a, sum[3] += d * b;
+                else
+                  sum[0] += d * a, sum[1] += d * b;
+              }
             }
-          }
-          if constexpr (kAhead)
 #pragma unroll
-            for (int g = 0; g < M / 32; g++) v[g] = next[g];
+            for (int g = 0; g < kWords; g++) v[g] = next[g];
+          }
+          todo = rest;
         }
       } else
         while (todo) {
