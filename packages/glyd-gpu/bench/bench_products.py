@@ -33,7 +33,7 @@ SHAPES = (
     "4096x4096,6144x4096,24576x4096,4096x12288,151936x4096,10240x5120,5120x8192,51200x5120,5120x25600"  # Qwen3 8B, 32B
 )
 TOKENS = "1,2,4,8,16,24,32,48,64,96,128,192,256,512,1024,2048,4096,8192"
-TUNED = (1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
+TUNED = (1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 8192)
 SEVERAL = 256  # more tokens are cut into tiles of so many
 LAYOUTS = {"mma12": 1, "tiered": 2}
 L2_NBYTES = 300 << 20  # of all copies: more than twice that of any GPU
@@ -220,6 +220,7 @@ def tune(args):
             known = _backend_cuda._meta_array(tuple(meta))
             for n in (n for n in args.tokens if n in TUNED):
                 x, measured = matrix.inputs(n), []
+                once, twice = (8, 20) if n <= 512 else (4, 9)  # replays
 
                 def run(pack, route, x=x, known=known, meta=meta):
                     stream = torch.cuda.current_stream().cuda_stream
@@ -237,13 +238,13 @@ def tune(args):
 
                 for kernel, config in configurations(layout, n, rows, processors):
                     try:
-                        time(kernel, (*config, 0) if config else (), 8)
+                        time(kernel, (*config, 0) if config else (), once)
                     except CudaError as error:
                         if error.found != -40:  # does not fit
                             raise
                 for _, kernel, config in sorted(measured)[:3]:
                     for dependent in (0, 1, 2) if config else ():
-                        time(kernel, (*config[:-1], dependent), 20)
+                        time(kernel, (*config[:-1], dependent), twice)
                 times += [[layout, n, rows, cols, us, kernel, list(config)] for us, kernel, config in measured]
                 print(layout, n, rows, cols, *sorted(measured)[:1], flush=True)
         path.write_text(json.dumps(times), encoding="utf-8")
