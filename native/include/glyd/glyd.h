@@ -55,6 +55,9 @@ GLYD_API const char *glyd_cpu_variant(void);
 /* XXH3-64 (seed 0) of len bytes: the hash of all checks of the format. */
 GLYD_API uint64_t glyd_checksum(const void *data, size_t len);
 
+/* XXH3-128 (seed 0) in its canonical order, what xxh128sum prints and bases are named by. */
+GLYD_API void glyd_checksum128(const void *data, size_t len, uint8_t hash[16]);
+
 /* ---- parameters -------------------------------------------------------- */
 
 /* Memory functions; both or neither set. alloc returns memory aligned for any

@@ -5,6 +5,7 @@
  */
 #include "common/checksum.h"
 #include "common/cpu.h"
+#include "common/mem.h"
 #include "glyd/glyd.h"
 
 uint32_t glyd_version(void) { return GLYD_VERSION_MAJOR * 10000 + GLYD_VERSION_MINOR * 100 + GLYD_VERSION_PATCH; }
@@ -58,3 +59,9 @@ const char *glyd_cpu_variant(void) {
 }
 
 uint64_t glyd_checksum(const void *data, size_t len) { return glyd_checksum_xxh3(glyd_cpu_features(), data, len); }
+
+void glyd_checksum128(const void *data, size_t len, uint8_t hash[16]) {
+  const glyd_hash128 h = glyd_checksum_xxh3_128(glyd_cpu_features(), data, len);
+  glyd_store64(hash, __builtin_bswap64(h.high));
+  glyd_store64(hash + 8, __builtin_bswap64(h.low));
+}

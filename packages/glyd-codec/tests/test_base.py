@@ -60,7 +60,12 @@ def test_level_cold_takes_no_base():
 def test_the_id_is_xxh3_128():
     assert glyd.Base(b"").id.hex() == "99aa06d3014798d86001c324468d497f"
     assert glyd.Base(b"abc").id.hex() == "06b05ab6733a618578af5f94892f3950"
-    assert glyd.Base(bytes(range(256)) * 64).nbytes == 16384
+    data = bytes(range(256)) * 64
+    assert glyd.Base(data).nbytes == 16384
+    for size in (0, 1, 3, 16, 17, 128, 129, 240, 241, 1024, 1025, len(data)):
+        assert glyd.checksum128(memoryview(data)[:size]) == glyd.Base(data[:size]).id
+    with pytest.raises(TypeError):
+        glyd.checksum128("text")
 
 
 @pytest.mark.parametrize("level", LEVELS)

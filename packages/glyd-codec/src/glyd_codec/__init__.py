@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from glyd_codec._base import Base
     from glyd_codec._bundle import Bundle, pack_objects
-    from glyd_codec._checksum import checksum
+    from glyd_codec._checksum import checksum, checksum128
     from glyd_codec._dictionary import Dictionary, ObjectInfo, read_object_info, train_dictionary
     from glyd_codec._errors import (
         BufferTooSmallError,
@@ -111,6 +111,7 @@ __all__ = [
     "WrongBaseError",
     "__version__",
     "checksum",
+    "checksum128",
     "close_streams",
     "compress",
     "decompress",
@@ -148,7 +149,7 @@ __all__ = [
 _NAMES = {  # what each module has; it is loaded when one of them is first used
     "_base": ("Base",),
     "_bundle": ("Bundle", "pack_objects"),
-    "_checksum": ("checksum",),
+    "_checksum": ("checksum", "checksum128"),
     "_dictionary": ("Dictionary", "ObjectInfo", "read_object_info", "train_dictionary"),
     "_errors": (
         "BufferTooSmallError",

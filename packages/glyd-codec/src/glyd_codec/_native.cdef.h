@@ -81,6 +81,7 @@ typedef enum glyd_status {
 
 const char *glyd_status_text(glyd_status status);
 uint64_t glyd_checksum(const void *data, size_t len);
+void glyd_checksum128(const void *data, size_t len, uint8_t hash[16]);
 
 typedef struct glyd_allocator {
   ...;

@@ -147,25 +147,19 @@ class ContentCheck:
             view = view[missing:]
             if len(self._rest) < PIECE_NBYTES:
                 return
-            self._hashes += hash128(self._rest)
+            self._hashes += glyd.checksum128(self._rest)
             self._rest = b""
         for start in range(0, len(view), PIECE_NBYTES):
             part = view[start : start + PIECE_NBYTES]
             if len(part) == PIECE_NBYTES:
-                self._hashes += hash128(part)
+                self._hashes += glyd.checksum128(part)
             else:
                 self._rest = bytes(part)
 
     def digest(self) -> bytes:
         """Return the check of all pieces, 16 bytes."""
-        last = hash128(self._rest) if self._rest else b""
-        return hash128(bytes(self._hashes) + last)
-
-
-def hash128(data: bytes | memoryview) -> bytes:
-    """Return XXH3-128 of data."""
-    with glyd.Base(data) as base:
-        return base.id
+        last = glyd.checksum128(self._rest) if self._rest else b""
+        return glyd.checksum128(bytes(self._hashes) + last)
 
 
 def read_pieces(read_into: Callable[[memoryview], int | None]) -> Iterator[memoryview]:
