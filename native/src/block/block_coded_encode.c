@@ -19,6 +19,9 @@
  * have changed. */
 #define PIECE ((size_t)32 << 10)
 #define PIECES (GLYD_BLOCK_MAX / PIECE)
+/* What says where to cut: counts of literals, in fine blocks of commands, offset codes
+ * and match-length escapes too. */
+enum { CUT_LITERALS, CUT_COMMANDS, CUT_OFFSETS, CUT_ESCAPES, CUT_PLANES };
 /* Contexts of literals by commands must save a byte for so many commands, and so many
  * more: they take time to make. */
 #define RUNS_COMMANDS 128u
@@ -61,7 +64,7 @@ typedef struct coded_encoder {
   uint8_t literal_contexts[GLYD_BLOCK_MAX];
   uint32_t repeat[GLYD_CODED_REPEATS];
   glyd_sequence sequences[GLYD_CODED_PARSED_MAX + 2];
-  uint32_t pieces[PIECES][256]; /* counts of literals */
+  uint32_t pieces[PIECES][CUT_PLANES][256];
   block_planes planes;
 } coded_encoder;
 
@@ -221,6 +224,18 @@ static void make_literal_contexts(coded_encoder *e, const glyd_sequence *seqs, s
   }
 }
 
+/* Match-length codes of a block, and what escapes count from. Returns whether they are
+ * those of table. */
+static int choose_codes(const glyd_sequence *seqs, size_t n, int fine, uint8_t table[GLYD_CODED_LENGTHS],
+                        uint8_t code_of[256], unsigned *escape_base) {
+  const unsigned first = fine ? GLYD_CODED_FINE_LENGTH : GLYD_CODED_MATCH_MIN;
+  const int has_table = glyd_coded_choose_lengths(seqs, n, fine, table);
+  memset(code_of, GLYD_CODED_LENGTHS, 256);
+  for (unsigned k = 0; k < GLYD_CODED_LENGTHS; k++) code_of[has_table ? table[k] : first + k] = (uint8_t)k;
+  *escape_base = !has_table ? first + GLYD_CODED_LENGTHS : fine ? GLYD_CODED_FINE_MATCH_MIN : GLYD_CODED_MATCH_MIN;
+  return has_table;
+}
+
 /* Write the body of a block of these sequences and literals to e->planes.body.
  * Returns its end. */
 static uint8_t *encode_body(coded_encoder *e, const glyd_sequence *seqs, size_t n, const uint8_t *literals,
@@ -230,17 +245,11 @@ static uint8_t *encode_body(coded_encoder *e, const glyd_sequence *seqs, size_t 
   const int fine = e->level >= GLYD_LEVEL_ULTRA;
   *flags = fine ? GLYD_CODED_FLAG_FINE : 0;
   uint8_t *out = b->body;
-  const unsigned first = fine ? GLYD_CODED_FINE_LENGTH : GLYD_CODED_MATCH_MIN;
-  unsigned escape_base = first + GLYD_CODED_LENGTHS;
-  memset(code_of, GLYD_CODED_LENGTHS, sizeof code_of);
-  if (glyd_coded_choose_lengths(seqs, n, fine, table)) {
+  unsigned escape_base;
+  if (choose_codes(seqs, n, fine, table, code_of, &escape_base)) {
     *flags |= GLYD_CODED_FLAG_LENGTHS;
     memcpy(out, table, sizeof table);
     out += sizeof table;
-    escape_base = fine ? GLYD_CODED_FINE_MATCH_MIN : GLYD_CODED_MATCH_MIN;
-    for (unsigned k = 0; k < GLYD_CODED_LENGTHS; k++) code_of[table[k]] = (uint8_t)k;
-  } else {
-    for (unsigned k = 0; k < GLYD_CODED_LENGTHS; k++) code_of[first + k] = (uint8_t)k;
   }
 
   plane_ends ends;
@@ -344,28 +353,51 @@ typedef struct block_cut {
   size_t literal;  /* and among the literals */
 } block_cut;
 
-/* Best cuts of pieces [first, first + n), n a power of two: sets wanted[i] for
- * pieces that start a block (first excepted), returns the bits of the literals.
- * counts gets the sum over the pieces. */
-static uint64_t best_cuts(const uint32_t piece[PIECES][256], size_t first, size_t n, uint32_t counts[256],
-                          uint8_t wanted[PIECES]) {
-  size_t total = 0;
+/* Best cuts of pieces [first, first + n), n a power of two, by the first so many of their
+ * planes, one for price bits: sets wanted[i] for pieces that start a block (first
+ * excepted), returns the bits of the planes. counts gets the sum over the pieces. */
+static uint64_t best_cuts(const uint32_t piece[PIECES][CUT_PLANES][256], unsigned planes, uint64_t price, size_t first,
+                          size_t n, uint32_t counts[CUT_PLANES][256], uint8_t wanted[PIECES]) {
+  uint32_t right[CUT_PLANES][256];
+  uint64_t apart = price, joined = 0;
   if (n == 1) {
-    memcpy(counts, piece[first], 256 * sizeof *counts);
-    for (unsigned s = 0; s < 256; s++) total += counts[s];
-    return entropy_bits(counts, total);
+    memcpy(counts, piece[first], planes * sizeof *counts);
+  } else {
+    apart += best_cuts(piece, planes, price, first, n / 2, counts, wanted);
+    apart += best_cuts(piece, planes, price, first + n / 2, n / 2, right, wanted);
   }
-  uint32_t right[256];
-  uint64_t apart = best_cuts(piece, first, n / 2, counts, wanted);
-  apart += best_cuts(piece, first + n / 2, n / 2, right, wanted) + SPLIT_BITS;
-  for (unsigned s = 0; s < 256; s++) total += counts[s] += right[s];
-  const uint64_t joined = entropy_bits(counts, total);
+  for (unsigned k = 0; k < planes; k++) {
+    size_t total = 0;
+    for (unsigned s = 0; s < 256; s++) total += counts[k][s] += n == 1 ? 0 : right[k][s];
+    joined += entropy_bits(counts[k], total);
+  }
+  if (n == 1) return joined;
   if (joined <= apart) {
     memset(wanted + first + 1, 0, n - 1);
     return joined;
   }
   wanted[first + n / 2] = 1;
   return apart;
+}
+
+/* Counts of a fine block's planes but literals, piece by piece. */
+static void count_pieces(coded_encoder *e, size_t n, const block_cut *cuts, size_t n_cuts) {
+  uint32_t repeat[GLYD_CODED_REPEATS];
+  uint8_t table[GLYD_CODED_LENGTHS], code_of[256];
+  unsigned escape_base;
+  plane_ends ends;
+  memcpy(repeat, e->repeat, sizeof repeat);
+  choose_codes(e->sequences, n, 1, table, code_of, &escape_base);
+  fill_planes(e, e->sequences, n, code_of, escape_base, glyd_coded_parse_offset_prices(e->parser), &ends);
+  memcpy(e->repeat, repeat, sizeof repeat);
+  const uint8_t *offset = e->planes.offset_codes, *escape = e->planes.match_escapes;
+  for (size_t i = 0, k = 0; i < n; i++) {
+    while (k + 1 < n_cuts && cuts[k + 1].sequence <= i) k++;
+    const unsigned c = e->planes.commands[i];
+    e->pieces[k][CUT_COMMANDS][c]++;
+    if (c >> 6 == GLYD_CODED_REPEATS) e->pieces[k][CUT_OFFSETS][*offset++]++;
+    if ((c >> 2 & 15) == GLYD_CODED_LENGTHS) e->pieces[k][CUT_ESCAPES][*escape++]++;
+  }
 }
 
 /* Whether literals are noise by a sample of each PIECE: 64 bytes of 512. 4 KiB of
@@ -421,8 +453,12 @@ static glyd_status put_blocks(coded_encoder *e, block_output *o, const uint8_t *
   if (counted) {
     memset(e->pieces, 0, sizeof e->pieces);
     for (size_t k = 0; k < n_cuts; k++)
-      glyd_huffman_count(e->planes.literals + cuts[k].literal, cuts[k + 1].literal - cuts[k].literal, e->pieces[k]);
-    best_cuts(e->pieces, 0, PIECES, counts, wanted);
+      glyd_huffman_count(e->planes.literals + cuts[k].literal, cuts[k + 1].literal - cuts[k].literal,
+                         e->pieces[k][CUT_LITERALS]);
+    const int fine = e->level >= GLYD_LEVEL_ULTRA && n <= GLYD_CODED_SEQUENCES_MAX;
+    if (fine) count_pieces(e, n, cuts, n_cuts);
+    uint32_t sums[CUT_PLANES][256];
+    best_cuts(e->pieces, fine ? CUT_PLANES : 1, SPLIT_BITS, 0, PIECES, sums, wanted);
   }
   price_literals(e, e->planes.literals, n_literals, 0);
   if (n > GLYD_CODED_SEQUENCES_MAX) memset(wanted, 1, sizeof wanted); /* very short matches: what a block can hold */
@@ -431,9 +467,9 @@ static glyd_status put_blocks(coded_encoder *e, block_output *o, const uint8_t *
     for (to = from + 1; to < n_cuts && !wanted[to];) to++;
     const block_cut *a = &cuts[from], *z = &cuts[to];
     if (counted) {
-      memcpy(counts, e->pieces[from], sizeof counts);
+      memcpy(counts, e->pieces[from][CUT_LITERALS], sizeof counts);
       for (size_t k = from + 1; k < to; k++)
-        for (unsigned c = 0; c < 256; c++) counts[c] += e->pieces[k][c];
+        for (unsigned c = 0; c < 256; c++) counts[c] += e->pieces[k][CUT_LITERALS][c];
     }
     /* What blocks before have taken of the first sequence's literals. */
     if (a->sequence < n) seqs[a->sequence].literals -= (uint32_t)(a->skip - taken);

@@ -81,6 +81,11 @@ GLYD_INLINE size_t walk(const glyd_match_tree *m, const uint8_t *segment, size_t
     const size_t from = at - 1;
     const uint8_t *const mp = segment + from;
     uint32_t *const pair = children + 2 * from;
+    for (unsigned k = 0; k < 2; k++) { /* which of them is next is known after the bytes are here */
+      const size_t next = pair[k] - (size_t)(pair[k] != 0);
+      __builtin_prefetch(children + 2 * next, 1);
+      __builtin_prefetch(segment + next);
+    }
     const size_t len = count_from(ip, mp, below < above ? below : above, stop);
     if (len > best) {
       best = len;
