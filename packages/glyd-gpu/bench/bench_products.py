@@ -33,13 +33,13 @@ SHAPES = (
     "4096x4096,6144x4096,24576x4096,4096x12288,151936x4096,10240x5120,5120x8192,51200x5120,5120x25600"  # Qwen3 8B, 32B
 )
 TOKENS = "1,2,4,8,16,24,32,48,64,96,128,192,256,512,1024,2048,4096,8192"
-TUNED = (1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 8192)
+TUNED = (1, 8, 16, 32, 64, 128, 192, 256, 512, 1024, 2048, 8192)
 SEVERAL = 256  # more tokens are cut into tiles of so many
 LAYOUTS = {"mma12": 1, "tiered": 2}
 L2_NBYTES = 300 << 20  # of all copies: more than twice that of any GPU
 # tokens of a tile → warpgroups that were compiled (kernels/ring_*_sm90.cu)
 WARPGROUPS = {
-    1: {8: (2, 3), 16: (2, 3), 32: (2, 3), 64: (2, 3), 128: (2, 3), 256: (2,)},
+    1: {8: (2, 3), 16: (2, 3), 32: (2, 3), 64: (2, 3), 128: (2, 3), 192: (2, 3), 256: (2,)},
     2: {8: (3, 4), 16: (3, 4), 32: (3,), 64: (3,), 128: (2,)},
 }
 SPLITS = {64: ((2, 4),), 128: ((2, 3),)}  # tokens of a tile → row blocks, decoding warpgroups

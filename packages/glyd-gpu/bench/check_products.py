@@ -20,10 +20,10 @@ from glyd_gpu._routes import Route
 from glyd_gpu._same_order import ROW_BLOCKS, SLOTS
 
 LIMIT = 4e-3
-MANY = ((3, 64), (3, 128), (2, 256))  # warpgroups, tokens of a tile: stream-K takes several tiles of tokens
+MANY = ((3, 64), (3, 128), (3, 192), (2, 256))  # warpgroups, tokens of a tile: stream-K takes several tiles of tokens
 PAIRS = ((256, 132, 1, 8), (192, 132, 4, 8), (128, 2, 1, 1), (256, 10, 3, 2), (192, 6, 16, 1), (128, 132, 5, 4))
 SHAPES = ((577, 1000, 0.01), (4160, 2176, 0.0), (126, 248, 0.03), (1088, 4224, 0.0005), (320, 8320, 0.002))
-TOKENS = (1, 8, 16, 31, 64, 100, 128, 256, 600)
+TOKENS = (1, 8, 16, 31, 64, 100, 128, 150, 256, 300, 600)
 
 
 def matrix(rows, cols, share):

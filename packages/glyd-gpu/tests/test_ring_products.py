@@ -117,6 +117,8 @@ def test_bits_do_not_depend_on_the_order_of_threads(split, ring, pair):
         ("tiered", (64, 3, 1, 1, 0, 2, 1), 40),
         ("mma12", (32, 1, 2, 2, 1, 0, 0), 20),
         ("mma12", (64, 2, 1, 1, 0, 4, 2), 64),
+        ("mma12", (32, 1, 2, 2, 1, 0, 0), 70),  # three tiles of 24 tokens
+        ("tiered", (64, 3, 1, 1, 1, 0, 1), 100),  # two of 56
     ],
 )
 def test_rings_are_close_to_float64(ring, layout, config, tokens):

@@ -33,7 +33,7 @@ HOPPER, HOPPER_CODE = (9, 0), "sm_90a"
 LENGTHS = {"generic": 0, "decode": 0, "stream": 4, "ring": 7, "staged": 8, "split": 6, "pair": 5}
 STREAM_TOKENS = 16
 # tokens of a tile, warpgroups: kernels of mma12 with a transposed x; their stream-K takes several tiles of tokens
-MANY = ((64, 3), (128, 3), (256, 2))
+MANY = ((64, 3), (128, 3), (192, 3), (256, 2))
 DENSE = 0.005  # exceptions of all weights up to which those are faster than decoding
 COUNTERS = (1 << 18) - 16  # row blocks that the counters of stream-K have room for
 SPLIT_TOKENS, SPLIT = 16, ((64, 2, 4), (128, 2, 3))  # of tiered

@@ -35,12 +35,13 @@ EXPORT int emulated_ring(uint16_t *y, const uint16_t *x, int tokens, const uint1
   if (room.shared < 0 || room.transposes || c.cluster > 1) return -GLYD_E_PARAMETER;
   RingArgs p = {};
   set_arguments(p, v, y, x, (uint64_t)tokens, bias);
+  p.tile_tokens = ring_tile_tokens((uint64_t)tokens, c.tokens);
   p.wr = c.wr, p.wk = c.wk, p.kb = c.kb, p.cluster = c.cluster, p.dependent = c.dependent, p.early = ring_early(tiered);
   p.partials = partials, p.counters = counters;
   p.stage_bytes = room.stage_bytes, p.n_stages = room.n_stages, p.escape_slot = room.escape_slot;
   p.exc_cap = room.exc_cap;
   p.row_tiles = (p.n_blocks + c.wr - 1) / c.wr;
-  const CUtensorMap mx = {x, tokens, (int64_t)v.cols, c.tokens};
+  const CUtensorMap mx = {x, tokens, (int64_t)v.cols, p.tile_tokens};
   const int units = p.row_tiles * ((p.n_tiles + c.kb - 1) / c.kb);
   const unsigned blocks = (unsigned)(c.cluster           ? p.row_tiles * ((tokens + c.tokens - 1) / c.tokens)
                                      : c.workers < units ? c.workers

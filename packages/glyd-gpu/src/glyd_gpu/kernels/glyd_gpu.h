@@ -71,9 +71,9 @@ GLYD_GPU_API int glyd_gpu_pack(void *out, uint64_t out_nbytes, const void *plan,
                                const void *weights, const int64_t *meta, void *stream);
 
 /* y = x · Wᵀ + bias as above, through a ring in shared memory; compute capability 9.0 only. cols a multiple of 8, x and y
- * at multiples of 16 bytes. config: tokens of a tile (8, 16, 32, 64, 128, 256), 64-row blocks of a tile, warpgroups along
+ * at multiples of 16 bytes. config: tokens of a tile (8, 16, 32, 64, 128, 192, 256), 64-row blocks of a tile, warpgroups along
  * the columns, tiles of a warpgroup in a stage, blocks along the columns (0: stream-K, for at most one tile of tokens; any
- * number in mma12 with three warpgroups and tiles of 64 or 128, or two and 256), workers (stream-K), dependent launch (0; 1; 2: of a pack that the kernel ahead of this does not write);
+ * number in mma12 with three warpgroups and tiles of 64, 128 or 192, or two and 256), workers (stream-K), dependent launch (0; 1; 2: of a pack that the kernel ahead of this does not write);
  * GLYD_E_PARAMETER for what was not compiled. workspace: at least glyd_gpu_product_ring_workspace bytes at a multiple of
  * 16 (0: none), its first MiB zero before the first launch and left so; one launch at a time may use it. */
 GLYD_GPU_API int64_t glyd_gpu_product_ring_workspace(const int64_t *meta, uint64_t tokens, const int32_t *config);

@@ -58,7 +58,7 @@ inline void pair_arguments(PairArgs &a, const PairSetup &s, void *workspace) {
   RingArgs &p = a.ring;
   uint8_t *at = static_cast<uint8_t *>(workspace);
   a.work = s.work;
-  p.wr = kPairBlocks / 2, p.wk = p.kb = 1, p.dependent = s.config.dependent;
+  p.wr = kPairBlocks / 2, p.wk = p.kb = 1, p.dependent = s.config.dependent, p.tile_tokens = s.config.tokens;
   p.stage_bytes = s.room.stage_bytes, p.n_stages = s.room.n_stages, p.exc_cap = s.room.exc_cap;
   if (s.nbytes == 0) return;
   p.counters = reinterpret_cast<unsigned *>(at);

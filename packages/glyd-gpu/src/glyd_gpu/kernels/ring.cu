@@ -67,6 +67,7 @@ int glyd_gpu_product_ring(void *y, const void *x, uint64_t tokens, const void *b
     return -GLYD_E_PARAMETER;
   RingArgs p = {};
   set_arguments(p, v, y, x, tokens, bias);
+  p.tile_tokens = ring_tile_tokens(tokens, c.tokens);
   p.wr = c.wr, p.wk = c.wk, p.kb = c.kb, p.cluster = c.cluster, p.dependent = c.dependent;
   p.early = ring_early(tiered);
   uint8_t *room_at = static_cast<uint8_t *>(workspace);
@@ -89,7 +90,7 @@ int glyd_gpu_product_ring(void *y, const void *x, uint64_t tokens, const void *b
   p.stage_bytes = room.stage_bytes, p.n_stages = room.n_stages, p.escape_slot = room.escape_slot;
   p.exc_cap = room.exc_cap;
   CUtensorMap mx;
-  if (const int status = tensor_map_rows(&mx, x, tokens, (uint64_t)v.cols, c.tokens)) return status;
+  if (const int status = tensor_map_rows(&mx, x, tokens, (uint64_t)v.cols, p.tile_tokens)) return status;
   const auto launch = tiered ? ring_launch_tiered : ring_launch_mma12;
   return launch ? launch(mx, p, c, room, static_cast<cudaStream_t>(stream)) : (int)cudaErrorNoKernelImageForDevice;
 }

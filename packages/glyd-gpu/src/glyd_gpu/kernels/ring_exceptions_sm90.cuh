@@ -96,7 +96,8 @@ template <int M> __device__ __forceinline__ void transpose_share(const RingArgs 
   const uint16_t *x = reinterpret_cast<const uint16_t *>(p.x);
   unsigned done = 0;
   for (int u = blockIdx.x * 3 + gatherer; u < p.transposed_parts; u += gridDim.x * 3, done++) {
-    const int part = u / groups, col = (u - part * groups) * 16, t = part * 64 + 2 * lane, tile = part / (M / 64);
+    const int part = u / groups, col = (u - part * groups) * 16, tile = part / (M / 64),
+              t = tile * p.tile_tokens + part % (M / 64) * 64 + 2 * lane;
     uint32_t *to = reinterpret_cast<uint32_t *>(p.transposed) + ((size_t)tile * p.cols + col) * (M / 2) +
                    part % (M / 64) * 32 + (lane >> 4) * 16 + (lane & 3) * 4 + ((lane >> 2) & 3);
 #pragma unroll
@@ -122,7 +123,7 @@ __device__ __forceinline__ bool transposed(const RingArgs &p) {
 }
 /* A block does not wait for others, which may not have begun: it writes a column that it needs, as they do. */
 template <int M> __device__ __forceinline__ void transpose_column(const RingArgs &p, uint32_t col, int tok, int lane) {
-  uint16_t *to = p.transposed + ((size_t)(tok / M) * p.cols + col) * M;
+  uint16_t *to = p.transposed + ((size_t)(tok / p.tile_tokens) * p.cols + col) * M;
   const uint16_t *x = reinterpret_cast<const uint16_t *>(p.x) + (size_t)tok * p.cols + col;
 #pragma unroll 1
   for (int t = lane; t < M; t += 32)
@@ -251,6 +252,7 @@ __device__ __forceinline__ void add_exceptions(float (&acc)[M / 2], const RingAr
     const uint32_t end = lds32(buffer.header + 4 * r);
     const uint4 mores = lds128(buffer.header + 16);
     more = mores.x | mores.y | mores.z | mores.w;
+    const int token_tile = MANY && p.transposed ? tok / p.tile_tokens : 0;
     const bool all_there = MANY && p.transposed && mine && end && transposed(p);
     for (uint32_t e0 = 0; mine && e0 < end; e0 += 32) {
       const uint32_t row = e0 + lane < end ? lds32(buffer.places + 4 * (first + e0 + lane)) & 63 : ~0u;
@@ -276,7 +278,7 @@ __device__ __forceinline__ void add_exceptions(float (&acc)[M / 2], const RingAr
           if (p.transposed) {
             const uint32_t col = min(lds32(buffer.places + 4 * e) >> 6, (uint32_t)p.cols - 1);
             const uint4 *from = reinterpret_cast<const uint4 *>(p.transposed) +
-                                ((size_t)(tok / M) * p.cols + col) * (M / 8) + share * kWords * 4 + (lane & 3);
+                                ((size_t)token_tile * p.cols + col) * (M / 8) + share * kWords * 4 + (lane & 3);
 #pragma unroll
             for (int g = 0; g < kWords; g++) v[g] = __ldcg(from + 4 * g);
           } else {

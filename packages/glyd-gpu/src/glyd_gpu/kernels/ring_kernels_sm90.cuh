@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(WGS * 128 + 128, 1)
   const uint32_t exc = bars.full + kRingBars + WGS * 4 * kRingOut;
   const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
   const int ks = p.wk * p.kb, steps = (p.n_tiles + ks - 1) / ks, token_tiles = (p.tokens + M - 1) / M,
-            part = blockIdx.x / p.cluster, tile = part / token_tiles, tok = part % token_tiles * M;
+            part = blockIdx.x / p.cluster, tile = part / token_tiles, tok = part % token_tiles * p.tile_tokens;
   const int rank = p.cluster > 1 ? (int)cluster_rank() : 0;
   const int first = rank * steps / p.cluster, last = (rank + 1) * steps / p.cluster;
   RingProducer<L, M, kMany> producer;

@@ -18,7 +18,7 @@ namespace glyd {
 struct RingArgs;
 
 struct RingConfig {
-  int tokens;    /* of a tile: 8, 16, 32, 64, 128 or 256 */
+  int tokens;    /* of a tile: 8, 16, 32, 64, 128, 192 or 256 */
   int wr, wk;    /* 64-row blocks of a tile, warpgroups along the columns; 2 to 4 warpgroups */
   int kb;        /* tiles of a warpgroup in a stage */
   int cluster;   /* blocks along the columns; 0: stream-K */

@@ -22,6 +22,8 @@ int ring_launch_mma12(const CUtensorMap &mx, const RingArgs &p, const RingConfig
     CASE(64, 3)
     CASE(128, 2)
     CASE(128, 3)
+    CASE(192, 2)
+    CASE(192, 3)
     CASE(256, 2)
 #undef CASE
   }

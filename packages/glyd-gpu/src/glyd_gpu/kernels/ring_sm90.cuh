@@ -46,6 +46,7 @@ struct RingArgs {
   uint64_t n_escape_units, n_exceptions;
   int64_t rows;
   int cols, tokens, n_blocks, n_tiles;
+  int tile_tokens; /* from one tile of tokens to the next: as many as a box of x has rows */
   int n_stages, stage_bytes, escape_slot;
   int wr, wk, kb; /* row blocks; warpgroups along the columns; tiles a warpgroup and stage */
   int cluster;    /* blocks along the columns */
@@ -96,7 +97,7 @@ template <int M> __device__ __forceinline__ Place place_of(const RingArgs &p, in
   constexpr int kGroup = 8;
   const int token_tiles = (p.tokens + M - 1) / M, group = at / (p.row_tiles * kGroup),
             size = max(1, min(kGroup, token_tiles - group * kGroup)), rest = at - group * p.row_tiles * kGroup;
-  return {rest / size, (group * kGroup + rest % size) * M};
+  return {rest / size, (group * kGroup + rest % size) * p.tile_tokens};
 }
 
 /* ---- the warp that fills the ring ------------------------------------------- */
@@ -184,7 +185,7 @@ template <int L, int M, bool MANY> struct RingProducer {
       const uint32_t full = bars.full + 8 * slot;
       const int rows = min(p.wr, p.n_blocks - tile * p.wr);
       const uint32_t bytes = min(ks, p.n_tiles - k) * T::kBytes;
-      mb_announce(full, rows * bytes + ks * kBoxes * kBox);
+      mb_announce(full, rows * bytes + ks * kBoxes * p.tile_tokens * 128);
       const uint8_t *from = src;
       uint32_t to = ring + slot * p.stage_bytes + ks * kBoxes * kBox;
 #pragma unroll 1
@@ -284,7 +285,7 @@ struct Output {
     y = p.y + (size_t)(tok + (lane >> 1)) * p.rows + row;
     to = stage + ((lane >> 4) * 8 + (lane & 7)) * 32 + ((lane >> 3) & 1) * 16;
     from = stage + lane * 16;
-    tokens = p.tokens - tok - (lane >> 1);
+    tokens = min(p.tokens - tok, p.tile_tokens) - (lane >> 1);
     rows = (int)min((int64_t)8, p.rows - row);
     whole = p.rows % 8 == 0;
     const int64_t g = row0 + (lane >> 2);
