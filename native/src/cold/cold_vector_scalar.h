@@ -85,6 +85,15 @@ GLYD_INLINE void train_final(int32_t *weights, four logits, int32_t error) {
   }
 }
 
+/* As glyd_cold_log but for a constant: the bits of a float, which numbers below 2^24 are exactly. Compilers make loops
+ * of it that take four at a time. */
+GLYD_INLINE int32_t log_of(int32_t v) {
+  const float f = (float)v;
+  int32_t bits;
+  memcpy(&bits, &f, sizeof bits);
+  return bits;
+}
+
 GLYD_INLINE void learn(nibble *half, glyd_cold_model *m, uint32_t node, uint32_t step, uint32_t bit,
                        uint32_t is_expected, uint32_t shift, const vector *entries) {
   (void)step;
@@ -93,7 +102,11 @@ GLYD_INLINE void learn(nibble *half, glyd_cold_model *m, uint32_t node, uint32_t
   const int32_t target = bit ? (1 << 20) - 1 : 0;
   for (unsigned i = 0; i < GLYD_COLD_ENTRIES; i++) {
     const int32_t before = (int32_t)(entries->entry[i] >> 12);
-    learnt[i] = glyd_cold_entry((uint32_t)(before + ((target - before) >> shift)));
+    const int32_t p = before + ((target - before) >> shift);
+    int32_t logit = ((log_of(2 * p + 1) - log_of((1 << 21) - 2 * p - 1)) >> 11) * 177 >> 12;
+    logit = logit > 2047 ? 2047 : logit;
+    logit = logit < -2047 ? -2047 : logit;
+    learnt[i] = (uint32_t)p << 12 | ((uint32_t)logit & 4095);
   }
   keep_learnt(half, m, node, bit, learnt);
 }
