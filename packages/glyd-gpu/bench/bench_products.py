@@ -70,7 +70,7 @@ def median_us(calls, replays=20):
     return times[replays // 2] * 1e3 / len(calls)
 
 
-def configurations(layout, tokens, rows, processors):
+def configurations(layout, tokens, rows, cols, processors):
     """Yield (kernel, configuration) to be tried, without dependent launch."""
     if layout == LAYOUTS["mma12"] and tokens <= 16:
         for stream in STREAMS:
@@ -89,7 +89,7 @@ def configurations(layout, tokens, rows, processors):
                     yield "split", (tile, row_blocks, decoders, cluster, 0)
     if layout == LAYOUTS["mma12"] and tokens >= SEVERAL:
         workers = processors // 2 * 2
-        plans = {(256, 1), (256, 2), (256, 3), (192, 1), (128, 1), _routes.pair_plan(rows, tokens, workers)}
+        plans = {(256, 1), (256, 2), (256, 3), (192, 1), (128, 1), _routes.pair_plan(rows, cols, tokens, workers)}
         for pair_tile, parts in sorted(plans):
             yield "pair", (pair_tile, workers, parts, _routes.PAIR_GROUP)
     tile = next((n for n in sorted(WARPGROUPS[layout]) if n >= tokens), None)
@@ -236,7 +236,7 @@ def tune(args):
                     us = median_us([lambda p=p: run(p, route) for p in packs], replays)
                     measured.append((us, kernel, config))
 
-                for kernel, config in configurations(layout, n, rows, processors):
+                for kernel, config in configurations(layout, n, rows, cols, processors):
                     try:
                         time(kernel, (*config, 0) if config else (), once)
                     except CudaError as error:

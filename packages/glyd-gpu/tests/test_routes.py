@@ -124,23 +124,30 @@ def test_many_exceptions_are_for_kernels_that_have_room(room):
 def test_more_tokens_than_a_tile_are_several_tiles_or_decoded():
     known = meta(MMA12, 24576, 4096)
     several = _routes.on_hopper(known, 500, H200)
-    assert several.kernel == "ring"
-    assert several.config[0] < 500
-    assert several.config[4] > 0 or several.config[:2] in _routes.MANY  # whose stream-K takes several tiles
-    assert _routes.on_hopper(meta(MMA12, 5120, 25600), 1000, H200) == Route("decode")
-    assert _routes.on_hopper(known, 2048, H200).config[4:6] == (0, H200)
+    assert several == Route("pair", (256, H200, 1, 8, 1))
+    assert _routes.on_hopper(known, 300, H200).config[0] == 192  # tiles of the tokens that there are
+    ring = _routes.on_hopper(meta(MMA12, 6144, 4096), 500, H200)
+    assert ring.kernel == "ring"
+    assert ring.config[0] < 500
+    assert ring.config[4] > 0 or ring.config[:2] in _routes.MANY  # whose stream-K takes several tiles
+    assert _routes.on_hopper(meta(MMA12, 5120, 25600), 1024, H200).config == (256, H200, 2, 8, 0)
+    assert _routes.on_hopper(meta(MMA12, 51200, 5120), 2048, H200).config[4:6] == (0, H200)
     assert _routes.on_hopper(meta(MMA12, 5120, 25600), 2048, H200) == Route("decode")
     assert _routes.on_hopper(known, 2049, H200) == Route("decode")
-    assert _routes.on_hopper(meta(MMA12, 1024, 4096), 600, H200) == Route("decode")
+    assert _routes.on_hopper(meta(MMA12, 256, 4096), 600, H200) == Route("decode")
+    assert _routes.on_hopper(meta(MMA12, 512, 4096), 200, H200).kernel == "ring"
+    assert _routes.on_hopper(meta(MMA12, 24576, 4096, 10**6, 3000), 500, H200) == Route("decode")  # exceptions
     assert _routes.on_hopper(meta(TIERED, 24576, 4096), 500, H200) == Route("decode")
 
 
 def test_tiles_of_pairs_fill_the_device():
-    assert _routes.pair_plan(66 * 256, 256, H200) == (256, 1)  # a full round
-    assert _routes.pair_plan(66 * 256, 1024, H200) == (256, 1)
-    assert _routes.pair_plan(24576, 300, H200)[0] == 192  # two tiles of tokens, 384 instead of 512
-    for rows, tokens, workers in ((64, 1, 2), (1 << 20, 8192, H200), (5120, 512, 114), (151936, 2048, H200)):
-        tile, parts = _routes.pair_plan(rows, tokens, workers)
+    assert _routes.pair_plan(66 * 256, 4096, 256, H200) == (256, 1)  # a full round
+    assert _routes.pair_plan(66 * 256, 4096, 1024, H200) == (256, 1)
+    assert _routes.pair_plan(24576, 4096, 300, H200)[0] == 192  # two tiles of tokens, 384 instead of 512
+    assert _routes.pair_plan(5120, 25600, 512, H200) == (256, 3)  # 40 tiles, 120 parts of 66 pairs
+    assert _routes.pair_plan(10240, 5120, 512, H200) == (192, 1)  # 120 tiles of 132
+    for rows, cols, tokens, workers in ((64, 64, 1, 2), (1 << 20, 8, 8192, H200), (5120, 25600, 512, 114)):
+        tile, parts = _routes.pair_plan(rows, cols, tokens, workers)
         assert tile in _routes.PAIR_TILES
         assert 1 <= parts <= 16
 

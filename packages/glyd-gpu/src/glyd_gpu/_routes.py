@@ -45,7 +45,8 @@ NARROW = {1: 2, 2: 3}  # layout → 64-row blocks of a tile that leave room for 
 
 
 PAIR_ROWS, PAIR_TILES, PAIR_PARTS, PAIR_GROUP = 256, (128, 192, 256), 8, 8  # of pairs of blocks, see `pair_plan`
-PART_COST, TILE_COST = 0.03, 12  # a part more, of a tile's time; what a tile takes besides, in tokens
+# what a tile takes besides its tokens, in tokens, and a part more, in tokens × columns: fitted to what was measured
+TILE_COST, PART_COST = 64, 150_000
 
 
 class Route(NamedTuple):
@@ -92,13 +93,13 @@ def _nearest(layout: int, tokens: int, rows: int, cols: int) -> tuple[bool, Rout
     return distance(best) == 0, Route(best[2], best[3])
 
 
-def pair_plan(rows: int, tokens: int, workers: int) -> tuple[int, int]:
+def pair_plan(rows: int, cols: int, tokens: int, workers: int) -> tuple[int, int]:
     """Return the tokens of a tile for pairs of blocks, and the parts of tiles that do not fill a last round.
 
     Parameters
     ----------
-    rows
-        Of the matrix: 256 a tile.
+    rows, cols
+        Of the matrix: 256 rows a tile.
     tokens
         Rows of x.
     workers
@@ -109,8 +110,8 @@ def pair_plan(rows: int, tokens: int, workers: int) -> tuple[int, int]:
     def cost(plan: tuple[int, int]) -> float:
         tile, parts = plan
         whole, rest = divmod(-(-rows // PAIR_ROWS) * -(-tokens // tile), pairs)
-        last = -(-rest * parts // pairs) / parts + PART_COST * (parts - 1)
-        return (whole + (last if rest else 0)) * (tile + TILE_COST)
+        rounds = whole + -(-rest * parts // pairs) / parts
+        return rounds * (tile + TILE_COST) * cols + (parts * PART_COST if rest and parts > 1 else 0)
 
     return min(((tile, parts) for tile in reversed(PAIR_TILES) for parts in range(1, PAIR_PARTS + 1)), key=cost)
 
@@ -183,8 +184,11 @@ def on_hopper(meta: Sequence[int], tokens: int, processors: int) -> Route:
                 route = Route("decode")  # several tiles of tokens, and still half of the device would idle
         if route.kernel == "pair" and not (exact and tokens in token_classes(layout) and route.config[1] <= processors):
             workers = min(route.config[1], processors // 2 * 2)
-            tile, parts = pair_plan(rows, tokens, workers)
+            tile, parts = pair_plan(rows, cols, tokens, workers)
             route = Route("pair", (tile, workers, parts, *route.config[3:]))
+            if -(-rows // PAIR_ROWS) * -(-tokens // tile) * parts < workers // 4:
+                few = Route("ring", (256, 2, 1, 1, 0, processors, route.config[-1]))
+                route = Route("decode") if tokens > few.config[0] else few  # half of the device would idle
         if route.kernel == "split":
             tile, row_blocks, decoders, cluster, workers, dependent = route.config
             blocks = -(-rows // (64 * row_blocks)) * -(-tokens // tile) * cluster
