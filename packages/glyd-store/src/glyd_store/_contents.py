@@ -34,6 +34,9 @@ _ATTEMPTS = DECODES_MAX + 10
 _UNSIGNED = (1 << 64) - 1
 _BASE_PIECE_NBYTES = 16 << 20
 
+_LENT_MIN = 1 << 20
+"""Streams from here on are read into memory that was used before: fresh pages cost more than the reading."""
+
 
 class Row(NamedTuple):
     """A content as the index has it."""
@@ -235,14 +238,26 @@ def _layers(core: Core, chain: list[Row], stack: ExitStack) -> glyd.Base | None:
             break
     for link in reversed(missing):
         with own_file(core, link) as file:
-            base = glyd.Base.from_frames(_mapped_or_read(file, link, stack), base=base)
+            base = glyd.Base.from_frames(_mapped_or_read(core, file, link, stack), base=base)
     return base
 
 
-def _mapped_or_read(file: BinaryIO, row: Row, stack: ExitStack) -> BinaryIO | bytes:
+def _read(core: Core, file: BinaryIO, row: Row) -> bytes | memoryview:
+    """Return the frame of a content, in memory that is used again where it is not little."""
+    nbytes = core.index.value("SELECT nbytes FROM stream WHERE id = ?", row.stream) or 0  # payload is little
+    if nbytes < _LENT_MIN or not hasattr(file, "readinto"):
+        return file.read()
+    room, n = core.memory.lend(nbytes), 0
+    while n < nbytes and (more := file.readinto(room[n:])):
+        n += more
+    more_than_stated = file.read(1)
+    return room[:n].toreadonly() if not more_than_stated else bytes(room) + more_than_stated + file.read()
+
+
+def _mapped_or_read(core: Core, file: BinaryIO, row: Row, stack: ExitStack) -> BinaryIO | bytes | memoryview:
     """Return a stream in memory, or where it is large as a file that can be mapped."""
     if row.size <= IN_MEMORY_NBYTES:
-        return file.read()  # what is mapped could not say that the disk fails
+        return _read(core, file, row)  # what is mapped could not say that the disk fails
     try:
         file.fileno()
     except (OSError, AttributeError):
@@ -295,12 +310,12 @@ def _decode_base(
     return stack.enter_context(glyd.Base(spool))
 
 
-def _decode(core: Core, row: Row, decode: Callable[[bytes, glyd.Base | None], T]) -> T:
+def _decode(core: Core, row: Row, decode: Callable[[bytes | memoryview, glyd.Base | None], T]) -> T:
     """Decode a content that fits into memory by a function that takes its frame and its base."""
     chain = chain_of(core, row)
     with ExitStack() as stack:
         with own_file(core, row) as file:
-            frame = file.read()
+            frame = _read(core, file, row)
         base = _layers(core, chain[1:], stack)
         try:
             return decode(frame, base)
