@@ -129,17 +129,25 @@ def test_rings_are_close_to_float64(ring, layout, config, tokens):
 
 
 @pytest.mark.parametrize(
-    ("rows", "cols", "tokens", "config", "share"),
+    ("rows", "cols", "tokens", "config", "share", "order"),
     [
-        (190, 1000, 70, (256, 2, 1, 8, 0), 0.003),  # more stages than the ring has; the second block's rows end early
-        (600, 256, 300, (192, 4, 3, 8, 2), 0.003),  # six tiles, two pairs
-        (300, 576, 257, (256, 6, 3, 1, 1), 0.003),  # four tiles, three pairs: one of them is cut in three
-        (64, 384, 30, (128, 8, 4, 2, 2), 0.0),  # one tile in four parts; the second block has no rows
-        (192, 512, 200, (128, 2, 1, 2, 0), 0.04),  # more exceptions than are listed at a time
+        (
+            190,
+            1000,
+            70,
+            (256, 2, 1, 8, 0),
+            0.003,
+            1,
+        ),  # more stages than the ring has; the second block's rows end early
+        (600, 256, 300, (192, 4, 3, 8, 2), 0.003, 1),  # six tiles, two pairs
+        (300, 576, 257, (256, 6, 3, 1, 1), 0.003, 1),  # four tiles, three pairs: one of them is cut in three
+        (300, 576, 257, (256, 6, 3, 1, 1), 0.003, 2),  # the same, parts last
+        (64, 384, 30, (128, 8, 4, 2, 2), 0.0, 1),  # one tile in four parts; the second block has no rows
+        (192, 512, 200, (128, 2, 1, 2, 0), 0.04, 1),  # more exceptions than are listed at a time
     ],
 )
-def test_pairs_of_blocks_are_close_to_float64(pair, rows, cols, tokens, config, share):
+def test_pairs_of_blocks_are_close_to_float64(pair, rows, cols, tokens, config, share, order):
     torch.manual_seed(7)
-    got, want = product(pair, matrix(rows, cols, share), tokens, config, layout="mma12")
+    got, want = product(pair, matrix(rows, cols, share), tokens, config, order, "mma12")
     error = (got.double() - want).norm(dim=0) / want.norm(dim=0)
     assert error.max().item() < 8e-3

@@ -16,11 +16,8 @@ namespace glyd {
 
 struct PairArgs;
 
-#ifndef GLYD_PAIR_LAG
-#define GLYD_PAIR_LAG 2
-#endif
-constexpr int kPairLag = GLYD_PAIR_LAG;
-constexpr int kPairBlocks = 4; /* 64-row blocks of a tile */
+constexpr int kPairBlocks = 4;   /* 64-row blocks of a tile */
+constexpr int kPairLag = 2 * 512; /* clocks, two stages of one warpgroup, by which the second one begins later */
 
 struct PairConfig {
   int tokens;    /* of a tile */
@@ -34,7 +31,12 @@ struct PairWork {
   int steps, row_tiles, token_tiles, group;
   int pairs;
   int whole, rest, parts; /* tiles that are whole; others, each in so many parts */
+  bool parts_last;
 };
+
+/* Parts come first, so that nobody waits for their sums, unless activations are more than stays in L2: then who multiplies
+ * whole tiles should be at the same columns as all others. */
+constexpr int64_t kPairStays = 32 << 20;
 
 /* Depends on configuration and shape alone, and decides the order of sums. False: places in it would not fit 32 bits. */
 inline bool pair_divide(PairWork &work, const PairConfig &c, int64_t rows, int64_t cols, uint64_t tokens) {
@@ -51,7 +53,8 @@ inline bool pair_divide(PairWork &work, const PairConfig &c, int64_t rows, int64
           (int)(pairs < tiles * parts ? pairs : tiles * parts),
           (int)(tiles - rest),
           (int)rest,
-          (int)parts};
+          (int)parts,
+          (int64_t)tokens * cols * 2 > kPairStays};
   return steps * parts < 0x7FFFFFFF;
 }
 

@@ -6,8 +6,8 @@
  * activations, most of what a stage holds, are read from L2 once for 256 rows.
  *
  * Tiles that do not fill a last round are cut into parts of one length along the
- * columns, which come first, the last columns ahead; their sums meet in global
- * memory and are added in column order.
+ * columns, usually ahead of all others, the last columns first; their sums meet in
+ * global memory and are added in column order.
  */
 #ifndef GLYD_PAIR_MMA12_SM90_CUH
 #define GLYD_PAIR_MMA12_SM90_CUH
@@ -78,12 +78,13 @@ template <int M> struct PairSchedule {
   int piece, tile;
   __device__ __forceinline__ explicit PairSchedule(int pair) : piece(pair), tile(pair) {}
   __device__ __forceinline__ bool next(const PairWork &w, PairSegment &s) {
-    if (piece < w.rest * w.parts) {
+    const bool is_tile = tile < w.whole;
+    if (piece < w.rest * w.parts && !(w.parts_last && is_tile)) {
       const int before = piece / w.rest;
       s.part = w.parts - 1 - before, s.tile = w.whole + piece - before * w.rest;
       s.k0 = s.part * w.steps / w.parts, s.n = (s.part + 1) * w.steps / w.parts - s.k0;
       piece += w.pairs;
-    } else if (tile < w.whole) {
+    } else if (is_tile) {
       s.part = 0, s.tile = tile, s.k0 = 0, s.n = w.steps;
       tile += w.pairs;
     } else {
@@ -235,10 +236,10 @@ __global__ void __launch_bounds__(384, 1)
     uint32_t phase = 0, rounds = 0;
     PairSchedule<M> schedule(pair);
     PairSegment s;
-    if (wg == 1 && kPairLag) {
+    if (wg == 1) { /* so that one multiplies while the other is at the end of a tile */
       mb_wait(bars.full, 0);
       const long long start = clock64();
-      while (clock64() - start < kPairLag * 512) {
+      while (clock64() - start < kPairLag) {
       }
     }
     while (schedule.next(a.work, s)) {
