@@ -33,7 +33,7 @@ SHAPES = (
     "4096x4096,6144x4096,24576x4096,4096x12288,151936x4096,10240x5120,5120x8192,51200x5120,5120x25600"  # Qwen3 8B, 32B
 )
 TOKENS = "1,2,4,8,16,24,32,48,64,96,128,192,256,512,1024,2048,4096,8192"
-TUNED = (1, 8, 16, 32, 64, 128, 192, 256, 512, 1024, 2048, 8192)
+TUNED = (1, 8, 16, 32, 64, 128, 192, 256, 384, 512, 1024, 2048, 8192)
 SEVERAL = 256  # more tokens are cut into tiles of so many
 LAYOUTS = {"mma12": 1, "tiered": 2}
 L2_NBYTES = 300 << 20  # of all copies: more than twice that of any GPU
@@ -99,6 +99,8 @@ def configurations(layout, tokens, rows, cols, processors):
                 if processors // 2 <= -(-blocks // 2) * -(-tokens // SEVERAL) * cluster:
                     yield "ring", (SEVERAL, 2, 1, 1, cluster, 0)
             yield "ring", (SEVERAL, 2, 1, 1, 0, processors)
+            if tokens <= 2 * SEVERAL:  # more small tiles fill a round better
+                yield from (("ring", (tile, 3, 1, chunks, 0, processors)) for tile, chunks in ((128, 2), (192, 1)))
         return
     for n in WARPGROUPS[layout][tile]:
         for row_blocks in (k for k in range(1, n + 1) if n % k == 0):
