@@ -20,7 +20,7 @@ from typing import Final
 import glyd
 from make_golden_packs import STATUS, bf16
 from reference_bytes import FormatError
-from reference_kv import TOKENS, decode
+from reference_kv import TOKENS, bases_place, decode, slab_nbytes
 from reference_xxh3 import xxh3_64
 
 GOLDEN: Final = Path(__file__).resolve().parent.parent / "native" / "tests" / "golden_kv"
@@ -48,18 +48,18 @@ def values(channels: int, kind: str) -> bytes:
 def pages() -> Iterator[tuple[str, bytes]]:
     """Return pages of several head sizes, and broken ones."""
     for channels, kind in (
-        (64, "even"), (16, "special"), (96, "zeros"), (128, "special"), (80, "even"), (16, "noise"),
+        (64, "even"), (16, "special"), (96, "zeros"), (128, "special"), (80, "even"), (256, "even"), (16, "noise"),
     ):  # fmt: skip
         yield f"{channels}-{kind}", glyd.pack_kv_pages(values(channels, kind), channels)
     page = glyd.pack_kv_pages(values(80, "special"), 80)
-    codes_at = 32 + 80 + 2048
-    corrections_at = 32 + 80 + 5 * 2752
-    n_corrections = int.from_bytes(page[24:26], "little")
-    places_at = corrections_at + 2 * n_corrections
+    bases_at = bases_place(80)
+    codes_at = bases_at + 80 + 32 * 80
+    lists_at = bases_at + 80 + 4 * slab_nbytes(80)
+    places_at = lists_at + 2 * int.from_bytes(page[30:32], "little")
     for name, at, value in (
-        ("magic", 1, 0x58), ("version", 2, 1), ("form", 3, 2), ("channels", 4, 0x51), ("tokens", 6, 64), ("size", 8, 1),
-        ("exceptions", 12, 250), ("ends", 17, 0xFF), ("unused-strip", 26, 1), ("base", 32, 9),
-        ("code", codes_at, 0xFFFF), ("correction", corrections_at + 1, 7), ("place", places_at + 1, 255),
+        ("magic", 1, 0x58), ("version", 2, 2), ("form", 3, 2), ("channels", 4, 0x51), ("tokens", 6, 64), ("size", 8, 1),
+        ("exceptions", 12, 250), ("codes", 14, 1), ("ends", 17, 0xFF), ("base", bases_at, 9), ("code", codes_at, 0xFFFF),
+        ("word", lists_at, 0xFFFF), ("place", places_at + 1, 255),
     ):  # fmt: skip
         broken = bytearray(page)
         nbytes = 2 if value > 255 else 1
@@ -67,6 +67,8 @@ def pages() -> Iterator[tuple[str, bytes]]:
         yield f"broken-{name}", bytes(broken)
     for cut in (0, 1, 2, 31, 32, len(page) - 1):
         yield f"cut-{cut}", page[:cut]
+    page = glyd.pack_kv_pages(values(16, "special"), 16)  # four lists of eight that there is room for
+    yield "broken-unused-list", page[:24] + b"\x01" + page[25:]
 
 
 def line(name: str, data: bytes) -> str:

@@ -5,7 +5,8 @@
     python tools/make_kv_quads.py [--check]
 
 A distance costs what COSTS says, in thirds of a bit near enough, and the four of a code cost LIMIT at most together;
-codes number such quads in lexicographic order. ``--check`` compares instead of writing.
+codes number such quads by what they cost together, those of one cost in lexicographic
+order. So a page that has fewer codes has the cheaper ones. ``--check`` compares instead of writing.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ TOP: Final = """\
  *
  * Codes of four exponents in pages of keys and values (native/src/kv/spec.md,
  * "Codes"), made by tools/make_kv_quads.py. A word has the four distances, the
- * first token's in the low byte. Compiles as C, C++ and CUDA.
+ * first one in the low byte. Compiles as C, C++ and CUDA.
  */
 #ifndef GLYD_KV_QUADS_H
 #define GLYD_KV_QUADS_H
@@ -35,7 +36,8 @@ TOP: Final = """\
 def quads() -> list[tuple[int, ...]]:
     """Return the distances of every code, in order."""
     every = itertools.product(range(len(COSTS)), repeat=4)
-    return [quad for quad in every if sum(COSTS[distance] for distance in quad) <= LIMIT]
+    costs = {quad: sum(COSTS[distance] for distance in quad) for quad in every}
+    return sorted((quad for quad in costs if costs[quad] <= LIMIT), key=lambda quad: (costs[quad], quad))
 
 
 def header() -> str:

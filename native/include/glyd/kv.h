@@ -20,11 +20,12 @@ extern "C" {
 
 typedef struct glyd_kv_info {
   int version;
-  int form;               /* GLYD_KV_PLAIN or GLYD_KV_PACKED */
-  uint32_t channels;      /* of the head */
-  uint32_t size;          /* bytes of the page */
-  uint32_t n_exceptions;  /* values stored on their own */
-  uint32_t n_corrections; /* exponents stored on their own */
+  int form;              /* GLYD_KV_PLAIN or GLYD_KV_PACKED */
+  uint32_t channels;     /* of the head */
+  uint32_t size;         /* bytes of the page */
+  uint32_t n_exceptions; /* values stored on their own */
+  uint32_t n_codes;      /* of quads; others are numbers of spelled ones; 0 in a plain page */
+  uint32_t n_words;      /* of spelled quads */
 } glyd_kv_info;
 
 /* Bytes of workspace that any call below needs. */

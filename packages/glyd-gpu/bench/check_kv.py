@@ -66,7 +66,7 @@ def plain_store(x):
     nbytes = glyd_codec.kv_page_bound(channels)
     chunk = torch.zeros((batch * heads * pages, nbytes), dtype=torch.uint8)
     chunk[:, :12] = torch.tensor(
-        [0x9D, 0x4B, 2, 0, channels & 255, channels >> 8, 128, 0, nbytes & 255, nbytes >> 8 & 255, nbytes >> 16, 0],
+        [0x9D, 0x4B, 3, 0, channels & 255, channels >> 8, 128, 0, nbytes & 255, nbytes >> 8 & 255, nbytes >> 16, 0],
         dtype=torch.uint8,
     )
     whole = x[:, :, : pages * 128].reshape(-1, 128 * channels).contiguous().cpu()

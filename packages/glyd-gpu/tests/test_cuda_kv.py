@@ -45,12 +45,12 @@ def test_head_sizes_without_kernels():
         _kv_cuda.check_channels(80)
 
 
-def test_how_pages_are_divided():
-    """Every multiprocessor of 132 has a block, few of them two, whatever the shape; few pages are shared by warps."""
-    for pairs, pages in ((8, 8), (8, 64), (8, 1024), (64, 16), (128, 64), (512, 8), (1, 1), (3, 3000)):
-        splits, _ = _kv_cuda._division(132, 12, 2, pairs, pages)
-        assert 1 <= splits <= pages
-        if pairs * pages >= 132 * 16:  # enough pages for every warp
+def test_how_slabs_are_divided():
+    """Every multiprocessor of 132 has a block where there are slabs for all warps, and few have a round less to do."""
+    for pairs, slabs in ((8, 32), (8, 256), (8, 4096), (64, 64), (128, 256), (512, 32), (1, 1), (3, 12000)):
+        splits = _kv_cuda._division(132, 16, pairs, slabs)
+        assert 1 <= splits <= slabs
+        if pairs * slabs >= 132 * 64:  # four slabs for every warp
             rounds = -(-pairs * splits // 132)
             assert pairs * splits > 0.9 * 132 * rounds
 

@@ -90,7 +90,7 @@ def test_unpack_gives_every_bit(emulated, channels, kind):
     assert torch.equal(bits(out), bits(x))
 
 
-def attend(emulated, q, pages, tails, starts, splits, roomy=False, wide=False, order=1):
+def attend(emulated, q, pages, tails, starts, splits, roomy=False, order=1):
     """Run the kernel: q [sequences, heads, channels], addresses [sequences, key heads, pages] of keys and values."""
     sequences, heads, channels = q.shape
     key_heads, n_pages = pages[0].shape[1:]
@@ -98,7 +98,7 @@ def attend(emulated, q, pages, tails, starts, splits, roomy=False, wide=False, o
     out = torch.full(q.shape, float("nan"), dtype=torch.bfloat16)
     groups = -(-heads // key_heads // 8)
     partial = torch.full((sequences * key_heads * groups * splits * 8 * (channels + 2),), float("nan"))
-    numbers = (ctypes.c_int * 8)(sequences, heads, key_heads, n_pages, tail, splits, roomy, wide)
+    numbers = (ctypes.c_int * 7)(sequences, heads, key_heads, n_pages, tail, splits, roomy)
     scale = ctypes.c_float(channels**-0.5 * 1.4426950408889634)
     done = emulated.emulated_kv_attention(
         at(out), at(partial), at(q), at(pages[0]), at(pages[1]), at(tails[0]), at(tails[1]),
@@ -134,8 +134,7 @@ def reference(q, keys, values, starts):
     ],
 )
 @pytest.mark.parametrize("kind", ["plain", "wide", "special"])
-@pytest.mark.parametrize("shared", [False, True])
-def test_attention(emulated, shared, kind, channels, heads, key_heads, pages, tail, starts, splits, roomy):
+def test_attention(emulated, kind, channels, heads, key_heads, pages, tail, starts, splits, roomy):
     sequences = 2
     shape = (sequences, key_heads, pages * 128 + tail, channels)
     scale = torch.exp2(torch.randint(-2, 3, (1, 1, 1, channels)).float())
@@ -170,12 +169,12 @@ def test_attention(emulated, shared, kind, channels, heads, key_heads, pages, ta
         starts_at = plain.data_ptr() + nbytes * torch.arange(whole.shape[0])
         plain_tables.append(starts_at.view(sequences, key_heads, pages))
         tails.append(x[:, :, pages * 128 :].contiguous())
-    out = attend(emulated, q, tables, tails, first, splits, roomy, shared)
+    out = attend(emulated, q, tables, tails, first, splits, roomy)
     expected = reference(q, keys, values_, first)
     error = (out.double() - expected).abs().amax((0, 1)) / expected.abs().amax()
     assert error.max() < 0.02
     # bit for bit what the same kernel gives on plain pages, and whatever the order of threads
-    same = attend(emulated, q, plain_tables, tails, first, splits, roomy, shared, order=77)
+    same = attend(emulated, q, plain_tables, tails, first, splits, roomy, order=77)
     assert torch.equal(bits(out), bits(same))
 
 

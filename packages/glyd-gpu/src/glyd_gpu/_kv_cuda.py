@@ -20,13 +20,12 @@ from glyd_gpu._ops import library
 VARIABLE = "GLYD_KV_CUDA"  # set to 0: no packed caches on GPUs
 CHANNELS = (64, 96, 128, 256)  # that kernels are compiled for
 ROOMY = 227 << 10  # bytes of shared memory a block with which more warps run
-WARPS = {True: {True: 12, False: 8}, False: {True: 4, False: 4}}  # of a block: roomy, up to 128 channels
+WARPS = {True: {True: 16, False: 8}, False: {True: 4, False: 2}}  # of a block: roomy, up to 128 channels
+SLAB = 32  # tokens that a warp takes at once
 MOST_SPLITS = 256
-# microseconds of an H200: what a block takes to start, its warps a page each, what a last page takes at least and for
-# each warp that has one, and putting ranges together; and where all warps share a page, by blocks of a multiprocessor,
-# what it takes to start, and a page
-START_US, PASS_US, LAST_US, MERGE_US = 7.0, 22.0, 14.0, 3.0
-SHARED_US = {1: (8.0, 5.0), 2: (12.0, 6.1)}
+# microseconds of an H200: what a block takes to start, its warps a slab each, what a last slab takes at least, and putting
+# ranges together
+START_US, PASS_US, LAST_US, MERGE_US = 9.0, 6.3, 5.0, 5.0
 
 
 class _on:  # noqa: N801  used like a function
@@ -149,8 +148,8 @@ def kv_unpack_to(pages: torch.Tensor, places: torch.Tensor, out: torch.Tensor, r
     out.index_copy_(0, each.view(-1), decoded.view(-1, out.shape[1]))
 
 
-def division(device: torch.device, pairs: int, pages: int, channels: int) -> tuple[int, bool]:
-    """Return into how many ranges pages are divided, and whether all warps of a block share a page.
+def division(device: torch.device, pairs: int, slabs: int, channels: int) -> int:
+    """Return into how many ranges the slabs of a sequence are divided.
 
     Parameters
     ----------
@@ -158,36 +157,27 @@ def division(device: torch.device, pairs: int, pages: int, channels: int) -> tup
         Of CUDA.
     pairs
         Sequences times key heads, times groups of eight query heads.
-    pages
-        Of a sequence, the newest tokens included.
+    slabs
+        Of a sequence, 32 tokens each, the newest tokens included.
     channels
         Of a head.
     """
     properties = torch.cuda.get_device_properties(device)
     roomy = properties.shared_memory_per_block_optin >= ROOMY
-    sharing = 0 if channels > 128 and not roomy else 2 if channels <= 128 and roomy else 1
-    return _division(int(properties.multi_processor_count), WARPS[roomy][channels <= 128], sharing, pairs, pages)
+    return _division(int(properties.multi_processor_count), WARPS[roomy][channels <= 128], pairs, slabs)
 
 
 @functools.lru_cache(4096)
-def _division(blocks: int, warps: int, sharing: int, pairs: int, pages: int) -> tuple[int, bool]:
-    """Return the cheapest division; costs are microseconds of an H200.
-
-    ``sharing``: blocks of a multiprocessor in which all warps share a page, 0 if there is no room for one.
-    """
-    best = (float("inf"), 1, False)
-    for splits in range(1, min(pages, MOST_SPLITS) + 1):
-        each, merge = -(-pages // splits), MERGE_US + 0.03 * splits if splits > 1 else 0
-        rounds = -(-pairs * splits // blocks)
+def _division(blocks: int, warps: int, pairs: int, slabs: int) -> int:
+    """Return the cheapest division; costs are microseconds of an H200."""
+    best = (float("inf"), 1)
+    for splits in range(1, min(slabs, MOST_SPLITS) + 1):
+        each, merge = -(-slabs // splits), MERGE_US + 0.03 * splits if splits > 1 else 0
         passes, rest = divmod(each, warps)
         last = LAST_US + (PASS_US - LAST_US) * rest / warps if rest else 0
-        cost = rounds * (START_US + passes * PASS_US + last) + merge
-        best = min(best, (cost, splits, False))
-        if sharing:
-            beside = 1 if pairs * splits <= blocks else sharing  # blocks of a multiprocessor
-            start, page = SHARED_US[beside]
-            best = min(best, (-(-pairs * splits // (blocks * beside)) * (start + each * page) + merge, splits, True))
-    return best[1], best[2]
+        cost = -(-pairs * splits // blocks) * (START_US + passes * PASS_US + last) + merge
+        best = min(best, (cost, splits))
+    return best[1]
 
 
 def attention(
@@ -197,7 +187,6 @@ def attention(
     starts: torch.Tensor | None,
     scale: float,
     splits: int | None = None,
-    shared: bool | None = None,
 ) -> torch.Tensor:
     """Attend with one token a sequence, straight on pages.
 
@@ -214,9 +203,7 @@ def attention(
     scale
         Of scores.
     splits
-        Ranges that pages are divided into; None: what suits the device.
-    shared
-        Whether all warps of a block share a page; None: what suits the device.
+        Ranges that the tokens of a sequence are divided into; None: what suits the device.
     """
     sequences, heads, channels = q.shape
     check_channels(channels)
@@ -227,9 +214,9 @@ def attention(
     tail = [t.contiguous() for t in tails]
     tail = [t.clone() if t.data_ptr() % 16 else t for t in tail]
     groups = -(-(heads // key_heads) // 8)
-    suited = division(q.device, sequences * key_heads * groups, n_pages + bool(tail[0].shape[2]), channels)
-    splits, shared = splits or suited[0], suited[1] if shared is None else shared
-    shape = (ctypes.c_int32 * 8)(sequences, heads, key_heads, n_pages, tail[0].shape[2], splits, channels, shared)
+    slabs = -(-(n_pages * ops.TOKENS + tail[0].shape[2]) // SLAB)
+    splits = splits or division(q.device, sequences * key_heads * groups, slabs, channels)
+    shape = (ctypes.c_int32 * 7)(sequences, heads, key_heads, n_pages, tail[0].shape[2], splits, channels)
     nbytes = load().glyd_gpu_kv_attention_workspace(shape)
     if nbytes < 0:
         raise CudaError(f"glyd_gpu_kv_attention_workspace: status {-nbytes}", found=nbytes)

@@ -3,7 +3,7 @@
  *
  * The kernels of pages as functions for the CPU; tests/test_kv_kernels.py.
  */
-#include "kv_attention_wide.cuh"
+#include "kv_attention.cuh"
 #include "kv_pack.cuh"
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
@@ -11,8 +11,8 @@
 template <int D> static void pack(const KvPackArgs &p, unsigned n) {
   emulation::launch({n, 1, 1}, kv_pack_threads(D), kv_pack_shared<D>(), [&] { kv_pack_kernel<D>(p); });
 }
-template <int D> static void unpack(const KvUnpackArgs &p, unsigned n) {
-  emulation::launch({n, 1, 1}, kv_pack_threads(D), kv_unpack_shared<D>(), [&] { kv_unpack_kernel<D>(p); });
+template <int D> static void unpack(const KvUnpackArgs &p) {
+  emulation::launch({2, 1, 1}, kKvUnpackWarps * 32, kv_unpack_shared<D>(), [&] { kv_unpack_kernel<D>(p); });
 }
 template <int D, class F> static void attention(const KvAttentionArgs &p) {
   const int groups = (p.heads / p.key_heads + kKvHeads - 1) / kKvHeads;
@@ -22,16 +22,8 @@ template <int D, class F> static void attention(const KvAttentionArgs &p) {
   if (p.splits > 1)
     emulation::launch({(unsigned)(p.sequences * p.heads), 1, 1}, D, 0, [&] { kv_merge_kernel<D>(p); });
 }
-template <int D> static void attention_wide(const KvAttentionArgs &p) {
-  const int groups = (p.heads / p.key_heads + kKvHeads - 1) / kKvHeads;
-  const unsigned tasks = (unsigned)(p.sequences * p.key_heads * groups * p.splits);
-  emulation::launch({tasks, 1, 1}, D * 2, kv_wide_shared<D>(), [&] { kv_attention_wide_kernel<D>(p); });
-  if (p.splits > 1)
-    emulation::launch({(unsigned)(p.sequences * p.heads), 1, 1}, D, 0, [&] { kv_merge_kernel<D>(p); });
-}
-/* As devices with little shared memory run it, or with much; or all warps at one page. */
-template <int D> static void attention(const KvAttentionArgs &p, bool roomy, bool wide) {
-  if (wide) return attention_wide<D>(p);
+/* As devices with little shared memory run it, or with much. */
+template <int D> static void attention(const KvAttentionArgs &p, bool roomy) {
   if (roomy)
     attention<D, typename KvForms<D>::Roomy>(p);
   else
@@ -65,13 +57,13 @@ EXPORT int emulated_kv_place(void *out, const int64_t *places, const void *in, u
 
 EXPORT int emulated_kv_unpack(void *out, int channels, unsigned n, const uint64_t *pages, uint32_t order) {
   emulation::order = order;
-  const KvUnpackArgs p = {(uint16_t *)out, pages};
-#define CALL(D) unpack<D>(p, n)
+  const KvUnpackArgs p = {(uint16_t *)out, pages, n};
+#define CALL(D) unpack<D>(p)
   FOR_CHANNELS(channels, CALL)
 #undef CALL
 }
 
-/* numbers: sequences, heads, key heads, pages, tail, splits, much shared memory, warps share a page */
+/* numbers: sequences, heads, key heads, pages, tail, splits, much shared memory */
 EXPORT int emulated_kv_attention(void *out, float *partial, const void *q, const uint64_t *k_pages,
                                  const uint64_t *v_pages, const void *k_tail, const void *v_tail, const int32_t *starts,
                                  const int *numbers, int channels, float scale, uint32_t order) {
@@ -91,7 +83,7 @@ EXPORT int emulated_kv_attention(void *out, float *partial, const void *q, const
                              numbers[4],
                              numbers[5],
                              scale};
-#define CALL(D) attention<D>(p, numbers[6] != 0, numbers[7] != 0)
+#define CALL(D) attention<D>(p, numbers[6] != 0)
   FOR_CHANNELS(channels, CALL)
 #undef CALL
 }

@@ -135,9 +135,10 @@ GLYD_GPU_API int glyd_gpu_kv_place(void *out, const void *places, const void *in
 GLYD_GPU_API int glyd_gpu_kv_unpack(void *out, const void *pages, uint64_t n_pages, int channels, void *stream);
 
 /* Attention of one new token a sequence: out [sequences, heads, channels] of q, both bf16. shape: sequences, heads, key
- * heads, pages, tokens of the tail, ranges of pages a sequence, channels, whether all warps of a block share a page (0 or 1;
- * 256 channels need 227 KiB of shared memory a block): the last three and the device decide the order of sums. k_pages, v_pages: addresses u64 [sequences, key heads, pages], of packed or plain pages; k_tail, v_tail: bf16 [sequences, key heads, tail, channels] at multiples of 16; starts: i32
- * [sequences], the first token that is seen, or NULL. workspace: as many bytes as the function before says. */
+ * heads, pages, tokens of the tail, ranges of 32 tokens each that a sequence is divided into, channels: the last two and the
+ * device decide the order of sums. k_pages, v_pages: addresses u64 [sequences, key heads, pages], of packed or plain pages;
+ * k_tail, v_tail: bf16 [sequences, key heads, tail, channels] at multiples of 16; starts: i32 [sequences], the first token
+ * that is seen, or NULL. workspace: as many bytes as the function before says. */
 GLYD_GPU_API int64_t glyd_gpu_kv_attention_workspace(const int32_t *shape);
 GLYD_GPU_API int glyd_gpu_kv_attention(void *out, const void *q, const void *k_pages, const void *v_pages,
                                        const void *k_tail, const void *v_tail, const void *starts, const int32_t *shape,

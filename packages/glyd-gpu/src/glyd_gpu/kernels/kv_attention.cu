@@ -3,9 +3,8 @@
  *
  * Launchers of attention over pages of keys and values.
  */
-#include "kv_attention_wide.cuh"
-
 #include "glyd_gpu.h"
+#include "kv_attention.cuh"
 #include "kv_launch.cuh"
 
 static int64_t groups_of(int64_t heads, int64_t key_heads) { return (heads / key_heads + kKvHeads - 1) / kKvHeads; }
@@ -17,33 +16,37 @@ int64_t glyd_gpu_kv_attention_workspace(const int32_t *shape) {
   return splits == 1 ? 0 : sequences * key_heads * groups_of(heads, key_heads) * splits * kKvHeads * (channels + 2) * 4;
 }
 
-template <int D> static int launch_merge(const KvAttentionArgs &p, cudaStream_t stream) {
+/* Ranges together; from sm_90 on the launch does not wait for the kernel before it, the kernel does. */
+template <int D> static int launch_merge(const KvAttentionArgs &p, int major, cudaStream_t stream) {
   if (p.splits == 1) return 0;
-  return kv_launch(kv_merge_kernel<D>, dim3((unsigned)(p.sequences * p.heads)), D, 0, stream, p);
+  cudaLaunchAttribute early = {};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3((unsigned)(p.sequences * p.heads));
+  config.blockDim = dim3(D);
+  config.stream = stream;
+  config.attrs = &early;
+  config.numAttrs = major >= 9 ? 1 : 0;
+  return (int)cudaLaunchKernelEx(&config, kv_merge_kernel<D>, p);
 }
-template <int D, class F> static int launch_form(const KvAttentionArgs &p, int64_t tasks, int multiprocessors, cudaStream_t stream) {
+template <int D, class F> static int launch_form(const KvAttentionArgs &p, int64_t tasks, int multiprocessors, int major, cudaStream_t stream) {
   const dim3 grid((unsigned)(tasks < multiprocessors ? tasks : multiprocessors));
   const int status = kv_launch(kv_attention_kernel<D, F>, grid, F::kWarps * 32, kv_attention_shared<D, F>(), stream, p);
-  return status != 0 ? status : launch_merge<D>(p, stream);
+  return status != 0 ? status : launch_merge<D>(p, major, stream);
 }
-template <int D> static int launch_attention(const KvAttentionArgs &p, bool wide, cudaStream_t stream) {
-  int device, shared, multiprocessors;
+template <int D> static int launch_attention(const KvAttentionArgs &p, cudaStream_t stream) {
+  int device, shared, multiprocessors, major;
   if (const cudaError_t bad = cudaGetDevice(&device)) return (int)bad;
   if (const cudaError_t bad = cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device)) return (int)bad;
   if (const cudaError_t bad = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device)) return (int)bad;
+  if (const cudaError_t bad = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device)) return (int)bad;
   const int64_t tasks = (int64_t)p.sequences * p.key_heads * groups_of(p.heads, p.key_heads) * p.splits;
-  if (wide) {
-    if (shared < kv_wide_shared<D>()) return -GLYD_E_PARAMETER;
-    if (const int bad = glyd_gpu_check_grid(tasks)) return bad;
-    const int status = kv_launch(kv_attention_wide_kernel<D>, dim3((unsigned)tasks), D * 2, kv_wide_shared<D>(), stream, p);
-    return status != 0 ? status : launch_merge<D>(p, stream);
-  }
   using Roomy = typename KvForms<D>::Roomy;
   using Tight = typename KvForms<D>::Tight;
   static_assert(kv_attention_shared<D, Roomy>() <= 227 * 1024 && kv_attention_shared<D, Tight>() <= 99 * 1024, "shared memory");
-  static_assert(kv_wide_shared<D>() <= (D <= 128 ? 99 : 227) * 1024, "shared memory");
-  if (shared >= kv_attention_shared<D, Roomy>()) return launch_form<D, Roomy>(p, tasks, multiprocessors, stream);
-  return launch_form<D, Tight>(p, tasks, multiprocessors, stream);
+  if (shared >= kv_attention_shared<D, Roomy>()) return launch_form<D, Roomy>(p, tasks, multiprocessors, major, stream);
+  return launch_form<D, Tight>(p, tasks, multiprocessors, major, stream);
 }
 
 int glyd_gpu_kv_attention(void *out, const void *q, const void *k_pages, const void *v_pages, const void *k_tail,
@@ -69,5 +72,5 @@ int glyd_gpu_kv_attention(void *out, const void *q, const void *k_pages, const v
       (uintptr_t)k_tail % 16 != 0 || (uintptr_t)v_tail % 16 != 0 || (uintptr_t)q % 4 != 0)
     return -GLYD_E_PARAMETER;
   if (p.sequences == 0) return 0;
-  GLYD_GPU_KV_CHANNELS(shape[6], launch_attention, p, shape[7] != 0, (cudaStream_t)stream);
+  GLYD_GPU_KV_CHANNELS(shape[6], launch_attention, p, (cudaStream_t)stream);
 }

@@ -1,11 +1,12 @@
 /* SPDX-FileCopyrightText: 2026 The glyd authors
  * SPDX-License-Identifier: BUSL-1.1
  *
- * Pages of keys and values (native/src/kv/spec.md): a strip of 16 channels by a
- * warp, from wherever it lies to a tile in shared memory. A packed page's strip
- * becomes rows of channels, a plain one's rows of tokens; who reads them asks
- * which. Headers are checked when pages enter a cache; whatever else a page says
- * is clamped to the memory that it has.
+ * Pages of keys and values (native/src/kv/spec.md): a slab of 32 tokens by a
+ * warp, from shared memory to operands A of mma.sync, block by block. A page
+ * lies in the order of those operands: of keys (tokens by channels) and of
+ * values transposed (channels by tokens) alike, a thread has half a piece twice.
+ * Headers are checked when pages enter a cache; whatever else a page says is
+ * clamped to the memory that it has.
  * Tests run this code on the CPU as well (tests/emulation).
  */
 #ifndef GLYD_GPU_KV_PAGE_CUH
@@ -15,16 +16,14 @@
 #include "glyd/kv_quads.h"
 #include "tile_decode.cuh"
 
-constexpr int kKvTokens = GLYD_KV_TOKENS;
-/* A tile of channels: a row is 16 bytes longer than its tokens, so that neither 16 bytes of eight rows nor those that
- * ldmatrix reads meet in a bank. A tile of tokens: rows of 32 bytes, whose halves change places in every other four. */
-constexpr int kKvRow = kKvTokens * 2 + 16, kKvTile = 16 * kKvRow;
-static_assert(kKvTokens * 32 <= kKvTile, "a tile of tokens is no larger");
-__host__ __device__ constexpr int kv_token_at(int token, int half) { return token * 32 + (half ^ (token >> 2 & 1)) * 16; }
+constexpr int kKvTokens = GLYD_KV_TOKENS, kKvSlabTokens = GLYD_KV_SLAB_TOKENS;
+constexpr int kKvSteps = kKvSlabTokens / 16;               /* of a slab: tokens of an mma */
+constexpr uint32_t kKvSpelled = 1u << (GLYD_KV_CODE_BITS - 3); /* quads of a list at most */
+constexpr uint32_t kKvFewestCodes = (1u << GLYD_KV_CODE_BITS) - kKvSpelled;
 
 __device__ __forceinline__ bool kv_is_packed(const uint8_t *header) { return header[GLYD_KV_AT_FORM] == GLYD_KV_PACKED; }
 
-/* Two bf16 times the same power of two, exactly. */
+/* Two bf16 times a power of two each, exactly. */
 __device__ __forceinline__ uint32_t kv_times(uint32_t pair, uint32_t factor) {
 #ifdef GLYD_EMULATION
   return emulated_times(pair, factor);
@@ -34,37 +33,120 @@ __device__ __forceinline__ uint32_t kv_times(uint32_t pair, uint32_t factor) {
   return r;
 #endif
 }
-__device__ __forceinline__ uint32_t kv_factor(uint32_t base) { return base * 0x800080u; } /* twice; base 0: 0 */
 
-/* Exponents of quads in shared memory, R copies side by side: lanes read the copy of their number, so fewer of them meet
- * in a bank. They are those of base 127, rotated right by one: bit 7 is the bf16's bit 7. */
+/* Exponents of a quad as tables have them, from its distances: those of base 127, rotated right by one, so that bit 7 is
+ * the bf16's bit 7. */
+__device__ __forceinline__ uint32_t kv_rotated(uint32_t exponents) {
+  return (exponents >> 1 & 0x7F7F7F7Fu) | (exponents & 0x01010101u) << 7;
+}
+
+/* The table of quads in shared memory, R copies side by side: lanes read the copy of their number, so fewer of them meet
+ * in a bank. */
 static __device__ const uint32_t kKvQuads[GLYD_KV_QUADS] = GLYD_KV_QUAD_TABLE;
-constexpr int kKvQuadRows = 1 << GLYD_KV_CODE_BITS;
+constexpr int kKvQuadRows = GLYD_KV_QUADS; /* codes past them are in a list */
 template <int R> __device__ __forceinline__ void kv_fill_quads(uint32_t *table) {
+#pragma unroll 4
   for (int i = threadIdx.x; i < kKvQuadRows; i += blockDim.x) {
-    const uint32_t e = (kBias + GLYD_KV_ABOVE) * 0x01010101u - (i < GLYD_KV_QUADS ? kKvQuads[i] : 0);
-    const uint32_t word = (e >> 1 & 0x7F7F7F7Fu) | (e & 0x01010101u) << 7;
+    const uint32_t word = kv_rotated((kBias + GLYD_KV_ABOVE) * 0x01010101u - kKvQuads[i]);
 #pragma unroll
     for (int r = 0; r < R; r++) table[i * R + r] = word;
   }
 }
 
-/* A lane's part of a strip: it has channel lane % 16, and of it 64 tokens. */
-struct KvStrip {
-  uint4 kept[4];     /* sign and mantissa */
-  uint32_t codes[6]; /* of 16 quads */
+/* How a lane looks quads up: the table, and from some code on the list of the warp, which stands in rows as the table's. */
+template <int R> struct KvLook {
+  static constexpr uint32_t kShift = R == 1 ? 2 : R == 2 ? 3 : R == 4 ? 4 : 5; /* a row's bytes */
+  static constexpr uint32_t kMask = ((1u << GLYD_KV_CODE_BITS) - 1) << kShift;
+  static_assert(4 * R == 1 << kShift, "1, 2, 4 or 8 copies");
+  const uint8_t *table;
+  uint32_t copy, limit, list; /* list: from the place in the table to that in the list */
+  __device__ __forceinline__ uint32_t at(uint32_t code_at) const {
+    uint32_t place = and_or(code_at, kMask, copy);
+#ifdef GLYD_EMULATION
+    if (place >= limit) place += list;
+#else /* two instructions: the compiler would take three */
+    asm("{.reg .pred p; setp.ge.u32 p, %0, %1; @p add.u32 %0, %0, %2;}" : "+r"(place) : "r"(limit), "r"(list));
+#endif
+    return *(const uint32_t *)(table + place);
+  }
 };
-__device__ __forceinline__ KvStrip kv_load_strip(const uint8_t *strip) {
-  const uint32_t lane = threadIdx.x % 32;
-  KvStrip w;
-#pragma unroll
-  for (int i = 0; i < 4; i++) w.kept[i] = *(const uint4 *)(strip + 512 * i + lane * 16);
-  const uint4 first = *(const uint4 *)(strip + GLYD_KV_CODES_AT + lane * 16);
-  w.codes[0] = first.x, w.codes[1] = first.y, w.codes[2] = first.z, w.codes[3] = first.w;
-  w.codes[4] = *(const uint32_t *)(strip + GLYD_KV_CODES_AT + 512 + lane * 4);
-  w.codes[5] = *(const uint16_t *)(strip + GLYD_KV_CODES_AT + 640 + lane * 2);
-  return w;
+
+/* A warp's list: quads of n words, every `row`-th word from one on. */
+__device__ __forceinline__ void kv_fill_list(uint32_t *list, int row, const uint16_t *words, uint32_t n) {
+#pragma unroll 1
+  for (uint32_t i = threadIdx.x % 32; i < n; i += 32) {
+    uint32_t d = words[i];
+    d = (d | d << 8) & 0x00FF00FFu;
+    d = (d | d << 4) & 0x0F0F0F0Fu;
+    uint32_t e = (kBias + GLYD_KV_ABOVE) * 0x01010101u - d;
+    if (((d + 0x02020202u) & 0x10101010u) != 0) { /* a zero, or a distance that has two words */
+      const uint32_t far = i + 1 < n ? words[i + 1] : 0;
+#pragma unroll 1
+      for (int k = 0; k < 4; k++) {
+        const uint32_t nibble = d >> (8 * k) & 15, x = far >> (4 * k) & 15;
+        uint32_t to = e >> (8 * k) & 0xFF;
+        if (nibble == GLYD_KV_SPELLED_ZERO) to = 0;
+        if (nibble == GLYD_KV_SPELLED_FAR) to = kBias + GLYD_KV_ABOVE + (x < GLYD_KV_FAR_ABOVE ? 0u - GLYD_KV_FAR : 16u) - x;
+        e = (e & ~(0xFFu << (8 * k))) | to << (8 * k);
+      }
+    }
+    list[i * row] = kv_rotated(e);
+  }
 }
+
+/* Which two half pieces a lane has as operand A, in the order of its registers: of keys a0 a1 and a2 a3 are channels of
+ * pieces 2 q and 2 q + 1 beside each other; of values transposed the two halves of piece 4 g + q. */
+template <bool Values> __device__ __forceinline__ uint32_t kv_piece(uint32_t lane, uint32_t s) {
+  return Values ? lane : lane % 4 * 8 + 4 * s + lane / 8;
+}
+template <bool Values> __device__ __forceinline__ uint32_t kv_half(uint32_t lane, uint32_t s) {
+  return Values ? s : lane / 4 % 2;
+}
+
+/* Codes of a lane's half pieces in all blocks of a slab. */
+template <int D> struct KvCodes {
+  static constexpr uint32_t kWords = GLYD_KV_WORDS(D), kRestBits = GLYD_KV_REST_BITS(D), kRest = GLYD_KV_REST(D);
+  uint32_t words[2][kWords + 1];
+  template <bool Values> static __device__ __forceinline__ const uint8_t *half_at(const uint8_t *slab, uint32_t s) {
+    const uint32_t half = kv_half<Values>(threadIdx.x % 32, s), place = GLYD_KV_PLACE(kv_piece<Values>(threadIdx.x % 32, s), half);
+    return slab + GLYD_KV_CODES_AT(D) + half * kWords * 128 + place * 4;
+  }
+  template <bool Values> __device__ __forceinline__ void load_rest(const uint8_t *slab, uint32_t s) {
+      const uint32_t half = kv_half<Values>(threadIdx.x % 32, s);
+      const uint8_t *rest = slab + GLYD_KV_CODES_AT(D) + kWords * 256 + kRest * kv_piece<Values>(threadIdx.x % 32, s);
+      static_assert(kRestBits == 0 || kRestBits == 4 || kRestBits == 16 || kRestBits == 24, "of the head sizes that there are");
+      words[s][kWords] = 0;
+      if (kRestBits == 4) words[s][kWords] = (uint32_t)rest[0] >> (4 * half) & 15;
+      if (kRestBits == 16) words[s][kWords] = *(const uint16_t *)(rest + 2 * half);
+      if (kRestBits == 24) words[s][kWords] = rest[3 * half] | rest[3 * half + 1] << 8 | rest[3 * half + 2] << 16;
+  }
+  template <bool Values> __device__ __forceinline__ void load(const uint8_t *slab) {
+#pragma unroll
+    for (uint32_t s = 0; s < 2; s++) {
+      const uint8_t *at = half_at<Values>(slab, s);
+#pragma unroll
+      for (uint32_t i = 0; i < kWords; i++) words[s][i] = *(const uint32_t *)(at + i * 128);
+      load_rest<Values>(slab, s);
+    }
+  }
+  /* The same of one quad, from where it lies. */
+  template <bool Values, uint32_t kShift> static __device__ __forceinline__ uint32_t fetch(const uint8_t *slab, uint32_t s, uint32_t i) {
+    KvCodes all; /* what is not used is not loaded */
+    all.template load_rest<Values>(slab, s);
+    const uint8_t *at = all.template half_at<Values>(slab, s);
+    const uint32_t bit = GLYD_KV_CODE_BITS * i, word = bit / 32;
+    const uint32_t x = word < kWords ? *(const uint32_t *)(at + word * 128) : all.words[s][kWords];
+    const uint32_t y = word + 1 < kWords ? *(const uint32_t *)(at + (word + 1) * 128) : all.words[s][kWords];
+    return __funnelshift_r(x, y, bit % 32) << kShift;
+  }
+  /* The code of a quad where a row's number stands: i = 2 block + step. */
+  template <uint32_t kShift> __device__ __forceinline__ uint32_t at(uint32_t s, uint32_t i) const {
+    const uint32_t bit = GLYD_KV_CODE_BITS * i, word = bit / 32, shift = bit % 32;
+    const uint32_t x = words[s][word];
+    if (shift + GLYD_KV_CODE_BITS > 32) return __funnelshift_r(x, words[s][word + (word < kWords)], shift - kShift);
+    return shift < kShift ? x << ((kShift - shift) & 31) : x >> ((shift - kShift) & 31);
+  }
+};
 
 __device__ __forceinline__ uint32_t kv_pick(uint32_t a, uint32_t b, uint32_t mask) { /* (a & mask) | (b & ~mask) */
 #ifdef GLYD_EMULATION
@@ -76,97 +158,93 @@ __device__ __forceinline__ uint32_t kv_pick(uint32_t a, uint32_t b, uint32_t mas
 #endif
 }
 
-/* Decode a strip to a tile of channels. */
-template <int R>
-__device__ __forceinline__ void kv_decode_strip(uint8_t *tile, const KvStrip &w, const uint32_t *table, uint32_t base) {
-  constexpr uint32_t kShift = R == 1 ? 2 : R == 2 ? 3 : R == 4 ? 4 : 5; /* a row's bytes */
-  constexpr uint32_t kMask = (uint32_t)(kKvQuadRows - 1) << kShift;
-  static_assert(4 * R == 1 << kShift, "1, 2, 4 or 8 copies");
-  const uint32_t lane = threadIdx.x % 32, factor = kv_factor(base), copy = lane % R * 4;
-  uint8_t *row = tile + lane % 16 * kKvRow + lane / 16 * kKvTokens;
+/* Powers of two of a block's bases, for the first and the second register of half pieces of keys, or of channels g and
+ * g + 8 of values. */
+template <bool Values> __device__ __forceinline__ void kv_factors(uint32_t (&f)[2], const uint8_t *bases) {
+  const uint32_t lane = threadIdx.x % 32;
+  const uint32_t b = Values ? *(const uint16_t *)(bases + lane / 4 * 2) : *(const uint32_t *)(bases + lane % 4 * 4);
+  f[0] = prmt(b, 0, Values ? 0x4040 : 0x4140) << 7;
+  f[1] = prmt(b, 0, Values ? 0x4141 : 0x4342) << 7;
+}
+
+/* A block of a slab as operands A of its two steps; code_at(s, step): codes where a row's number stands. */
+template <int D, int R, bool Values, class CodeAt>
+__device__ __forceinline__ void kv_block(uint32_t (&a)[kKvSteps][4], const uint8_t *slab, uint32_t block,
+                                         const KvLook<R> &look, const uint8_t *bases, CodeAt code_at) {
+  const uint32_t lane = threadIdx.x % 32;
+  uint32_t f[2];
+  kv_factors<Values>(f, bases + 16 * block);
 #pragma unroll
-  for (int part = 0; part < 4; part++) {
-    const uint32_t s[4] = {w.kept[part].x, w.kept[part].y, w.kept[part].z, w.kept[part].w};
-    uint32_t a[8];
+  for (uint32_t s = 0; s < 2; s++) {
+    const uint32_t half = kv_half<Values>(lane, s), place = GLYD_KV_PLACE(kv_piece<Values>(lane, s), half);
+    const uint2 kept = *(const uint2 *)(slab + GLYD_KV_BLOCK * block + 256 * half + 8 * place);
 #pragma unroll
-    for (int j = 0; j < 4; j++) {
-      const uint32_t bit = GLYD_KV_CODE_BITS * (4 * part + j), shift = bit % 32;
-      const uint32_t x = w.codes[bit / 32], y = w.codes[bit / 32 + (bit / 32 < 5)];
-      uint32_t at = shift < kShift ? x << ((kShift - shift) & 31) : x >> ((shift - kShift) & 31);
-      if (shift + GLYD_KV_CODE_BITS > 32) at = __funnelshift_r(x, y, shift - kShift);
-      const uint32_t e = *(const uint32_t *)((const uint8_t *)table + and_or(at, kMask, copy));
-      const uint32_t low = kv_pick(s[j], e, 0x7F7F7F7Fu), high = kv_pick(e, s[j], 0x7F7F7F7Fu);
-      a[2 * j] = kv_times(prmt(low, high, 0x5140), factor);
-      a[2 * j + 1] = kv_times(prmt(low, high, 0x7362), factor);
+    for (uint32_t step = 0; step < 2; step++) {
+      const uint32_t k = step ? kept.y : kept.x;
+      const uint32_t e = look.at(code_at(s, step));
+      const uint32_t low = kv_pick(k, e, 0x7F7F7F7Fu), high = kv_pick(e, k, 0x7F7F7F7Fu);
+      a[step][2 * s] = kv_times(prmt(low, high, Values ? 0x6240 : 0x5140), f[Values ? 0 : s]);
+      a[step][2 * s + 1] = kv_times(prmt(low, high, Values ? 0x7351 : 0x7362), f[Values ? 1 : s]);
     }
-    *(uint4 *)(row + part * 32) = make_uint4(a[0], a[1], a[2], a[3]);
-    *(uint4 *)(row + part * 32 + 16) = make_uint4(a[4], a[5], a[6], a[7]);
   }
 }
 
-/* Give a corrected place of a tile its exponent, in lanes where `is`; a lane has the base of channel lane % 16. */
-__device__ __forceinline__ void kv_correct_one(uint8_t *tile, uint32_t correction, bool is, uint32_t base) {
-  const uint32_t channel = correction / kKvTokens % 16, its = __shfl_sync(~0u, base, (int)channel);
-  const uint32_t below = correction >> GLYD_KV_PLACE_BITS;
-  const uint32_t e = below == GLYD_KV_CORRECTED_ZERO ? 0 : (its + GLYD_KV_CORRECTED_ABOVE - below) & 0xFF;
-  uint16_t *at = (uint16_t *)(tile + channel * kKvRow + correction % kKvTokens * 2);
-  if (is) *at = (uint16_t)((*at & 0x807F) | e << 7);
-}
-/* The same of a list, from a number on. */
-__device__ __forceinline__ void kv_correct(uint8_t *tile, const uint16_t *corrections, uint32_t first, uint32_t n, uint32_t base) {
-  for (; first < n; first += 32) {
-    const uint32_t i = first + threadIdx.x % 32;
-    kv_correct_one(tile, i < n ? corrections[i] : 0, i < n, base);
-  }
-}
-
-/* Where corrections and exceptions of a page are, from its header. */
+/* Where lists and exceptions of a page are, from its header. */
 struct KvExtras {
   uint32_t n_exceptions, places; /* how many, and where in the page */
-  uint32_t most;                 /* corrections that there is room for */
+  uint32_t most;                 /* words of lists that there is room for */
 };
-template <int D> __device__ __forceinline__ uint32_t kv_corrections_end(const uint8_t *header, uint32_t most, int strip) {
-  const uint32_t end = *(const uint16_t *)(header + GLYD_KV_AT_ENDS + 2 * strip);
+template <int D> __device__ __forceinline__ uint32_t kv_list_end(const uint8_t *header, uint32_t most, uint32_t list) {
+  const uint32_t end = *(const uint16_t *)(header + GLYD_KV_AT_ENDS + 2 * list);
   return end < most ? end : most;
 }
-template <int D> __device__ __forceinline__ uint32_t kv_most_corrections(const uint8_t *header) {
+template <int D> __device__ __forceinline__ uint32_t kv_most_words(const uint8_t *header) {
   const uint32_t size = *(const uint32_t *)(header + GLYD_KV_AT_SIZE);
-  return size > GLYD_KV_CORRECTIONS_AT(D) ? (size - GLYD_KV_CORRECTIONS_AT(D)) / 2 : 0;
+  return size > GLYD_KV_LISTS_AT(D) ? (size - GLYD_KV_LISTS_AT(D)) / 2 : 0;
 }
 template <int D> __device__ __forceinline__ KvExtras kv_extras(const uint8_t *header) {
   KvExtras x;
-  x.most = kv_most_corrections<D>(header);
-  const uint32_t end = kv_corrections_end<D>(header, x.most, D / 16 - 1);
-  const uint32_t room = (x.most - end) / 2, said = *(const uint32_t *)(header + GLYD_KV_AT_EXCEPTIONS);
+  x.most = kv_most_words<D>(header);
+  const uint32_t end = kv_list_end<D>(header, x.most, GLYD_KV_SLABS * GLYD_KV_GROUPS(D) - 1);
+  const uint32_t room = (x.most - end) / 2, said = *(const uint16_t *)(header + GLYD_KV_AT_EXCEPTIONS);
   x.n_exceptions = said < room ? said : room;
-  x.places = GLYD_KV_CORRECTIONS_AT(D) + 2 * end;
+  x.places = GLYD_KV_LISTS_AT(D) + 2 * end;
   return x;
 }
-
-/* Put a page's exceptions in their places of a strip's tile. */
-__device__ __forceinline__ void kv_put_exceptions(uint8_t *tile, const uint8_t *page, const KvExtras &x, uint32_t strip) {
-  const uint16_t *places = (const uint16_t *)(page + x.places);
-  for (uint32_t i = threadIdx.x % 32; i < x.n_exceptions; i += 32) {
-    const uint32_t place = places[i];
-    if (place >> GLYD_KV_PLACE_BITS == strip)
-      *(uint16_t *)(tile + place / kKvTokens % 16 * kKvRow + place % kKvTokens * 2) = places[x.n_exceptions + i];
-  }
+/* Where the list of a slab's group begins; of the group after the last, where the slab's lists end. */
+template <int D> __device__ __forceinline__ uint32_t kv_list_begin(const uint8_t *header, uint32_t most, uint32_t slab, uint32_t group) {
+  const uint32_t list = slab * GLYD_KV_GROUPS(D) + group;
+  return list ? kv_list_end<D>(header, most, list - 1) : 0;
+}
+__device__ __forceinline__ uint32_t kv_n_codes(const uint8_t *header) {
+  const uint32_t n = *(const uint16_t *)(header + GLYD_KV_AT_CODES);
+  return n < kKvFewestCodes ? kKvFewestCodes : min(n, (uint32_t)GLYD_KV_QUADS);
 }
 
-/* A strip of plain rows [tokens][D] to a tile of tokens; zeros past the last: times a probability of 0, no NaN may stand
- * there. */
-template <int D>
-__device__ __forceinline__ void kv_copy_strip(uint8_t *tile, const uint16_t *rows, int strip, int n_tokens) {
-  uint4 x[8];
+/* Put a page's exceptions in their places of a block. */
+template <bool Values>
+__device__ __forceinline__ void kv_put_exceptions(uint32_t (&a)[kKvSteps][4], const uint8_t *page, const KvExtras &x,
+                                                  uint32_t slab, uint32_t block) {
+  const uint16_t *places = (const uint16_t *)(page + x.places);
+  const uint32_t lane = threadIdx.x % 32;
+#pragma unroll 1
+  for (uint32_t first = 0; first < x.n_exceptions; first += 32) {
+    const bool is = first + lane < x.n_exceptions;
+    const uint32_t place = is ? places[first + lane] : 0, channel = place / kKvTokens, token = place % kKvTokens;
+    const uint32_t value = is ? places[x.n_exceptions + first + lane] : 0;
+    uint32_t here = __ballot_sync(~0u, is && channel / 16 == block && token / kKvSlabTokens == slab);
+#pragma unroll 1
+    for (; here != 0; here &= here - 1) {
+      const int from = __popc((here & (0u - here)) - 1);
+      const uint32_t c = __shfl_sync(~0u, channel, from) % 16, t = __shfl_sync(~0u, token, from) % kKvSlabTokens;
+      const uint32_t v = __shfl_sync(~0u, value, from), piece = c % 8 * 4 + t % 16 / 4, half = t / 2 % 2;
+      const uint32_t s = Values ? half : c % 2;
+      const uint32_t owner = Values ? piece : (2 * (piece % 4) + half) * 4 + c % 8 / 2;
+      const uint32_t number = t / 16 * 4 + 2 * s + (Values ? c / 8 : t % 2), high = Values ? t % 2 : c / 8;
 #pragma unroll
-  for (int i = 0; i < 8; i++) {
-    const int token = 16 * i + (int)(threadIdx.x % 32) / 2, half = threadIdx.x % 2;
-    x[i] = token < n_tokens ? __ldcs((const uint4 *)(rows + token * D + strip * 16 + half * 8)) : make_uint4(0, 0, 0, 0);
-  }
-#pragma unroll
-  for (int i = 0; i < 8; i++) {
-    const int token = 16 * i + (int)(threadIdx.x % 32) / 2, half = threadIdx.x % 2;
-    *(uint4 *)(tile + kv_token_at(token, half)) = x[i];
+      for (uint32_t i = 0; i < 4 * kKvSteps; i++)
+        if (lane == owner && i == number) a[i / 4][i % 4] = prmt(a[i / 4][i % 4], v, high ? 0x5410 : 0x3254);
+    }
   }
 }
 

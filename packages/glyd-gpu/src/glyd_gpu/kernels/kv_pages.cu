@@ -10,8 +10,10 @@
 template <int D> static int launch_pack(const KvPackArgs &p, unsigned n, cudaStream_t stream) {
   return kv_launch(kv_pack_kernel<D>, dim3(n), kv_pack_threads(D), kv_pack_shared<D>(), stream, p);
 }
+constexpr unsigned kKvUnpackBlocks = 4096; /* each may have several slabs a warp */
 template <int D> static int launch_unpack(const KvUnpackArgs &p, unsigned n, cudaStream_t stream) {
-  return kv_launch(kv_unpack_kernel<D>, dim3(n), kv_pack_threads(D), kv_unpack_shared<D>(), stream, p);
+  const unsigned blocks = (n * GLYD_KV_SLABS + kKvUnpackWarps - 1) / kKvUnpackWarps;
+  return kv_launch(kv_unpack_kernel<D>, dim3(blocks < kKvUnpackBlocks ? blocks : kKvUnpackBlocks), kKvUnpackWarps * 32, kv_unpack_shared<D>(), stream, p);
 }
 
 int glyd_gpu_kv_pack(void *out, void *sizes, const void *in, uint64_t n_pages, int channels, void *stream) {
@@ -33,7 +35,7 @@ int glyd_gpu_kv_place(void *out, const void *places, const void *in, uint64_t n_
 }
 
 int glyd_gpu_kv_unpack(void *out, const void *pages, uint64_t n_pages, int channels, void *stream) {
-  const KvUnpackArgs p = {(uint16_t *)out, (const uint64_t *)pages};
+  const KvUnpackArgs p = {(uint16_t *)out, (const uint64_t *)pages, (int64_t)n_pages};
   if ((uintptr_t)out % 16 != 0) return -GLYD_E_PARAMETER;
   if (const int bad = glyd_gpu_check_grid((int64_t)n_pages)) return bad;
   if (n_pages == 0) return 0;
