@@ -26,7 +26,7 @@ emulated_pair(uint16_t *y, const uint16_t *x, int tokens, const uint16_t *bias, 
   PairArgs a = {};
   set_arguments(a.ring, v, y, x, (uint64_t)tokens, bias);
   pair_arguments(a, s, workspace.data());
-  const CUtensorMap mx = {x, tokens, (int64_t)v.cols, s.config.tokens / 2};
+  const CUtensorMap mx = {x, tokens, (int64_t)v.cols, s.work.tile_tokens / 2};
   void (*const kernel)(CUtensorMap, PairArgs) = s.config.tokens == 128   ? pair_mma12_kernel<128>
                                                 : s.config.tokens == 192 ? pair_mma12_kernel<192>
                                                                          : pair_mma12_kernel<256>;

@@ -31,7 +31,7 @@ int glyd_gpu_product_pair(void *y, const void *x, uint64_t tokens, const void *b
   set_arguments(a.ring, v, y, x, tokens, bias);
   pair_arguments(a, s, workspace);
   CUtensorMap mx;
-  if (const int status = tensor_map_rows(&mx, x, tokens, (uint64_t)v.cols, s.config.tokens / 2)) return status;
+  if (const int status = tensor_map_rows(&mx, x, tokens, (uint64_t)v.cols, s.work.tile_tokens / 2)) return status;
   return pair_launch_mma12 ? pair_launch_mma12(mx, a, s.config.tokens, s.room.shared, static_cast<cudaStream_t>(stream))
                            : (int)cudaErrorNoKernelImageForDevice;
 }

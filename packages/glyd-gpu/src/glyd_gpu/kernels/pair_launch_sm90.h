@@ -12,6 +12,8 @@
 
 #include <cstdint>
 
+#include "ring_arguments_sm90.cuh"
+
 namespace glyd {
 
 struct PairArgs;
@@ -29,6 +31,7 @@ struct PairConfig {
 
 struct PairWork {
   int steps, row_tiles, token_tiles, group;
+  int tile_tokens; /* from one tile of tokens to the next; half of it is a box of x */
   int pairs;
   int whole, rest, parts; /* tiles that are whole; others, each in so many parts */
   bool parts_last;
@@ -50,6 +53,7 @@ inline bool pair_divide(PairWork &work, const PairConfig &c, int64_t rows, int64
           (int)row_tiles,
           (int)token_tiles,
           (int)group,
+          (ring_tile_tokens(tokens, c.tokens) + 15) & ~15,
           (int)(pairs < tiles * parts ? pairs : tiles * parts),
           (int)(tiles - rest),
           (int)rest,

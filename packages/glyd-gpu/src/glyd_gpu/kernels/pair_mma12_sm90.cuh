@@ -58,7 +58,7 @@ inline void pair_arguments(PairArgs &a, const PairSetup &s, void *workspace) {
   RingArgs &p = a.ring;
   uint8_t *at = static_cast<uint8_t *>(workspace);
   a.work = s.work;
-  p.wr = kPairBlocks / 2, p.wk = p.kb = 1, p.dependent = s.config.dependent, p.tile_tokens = s.config.tokens;
+  p.wr = kPairBlocks / 2, p.wk = p.kb = 1, p.dependent = s.config.dependent, p.tile_tokens = s.work.tile_tokens;
   p.stage_bytes = s.room.stage_bytes, p.n_stages = s.room.n_stages, p.exc_cap = s.room.exc_cap;
   if (s.nbytes == 0) return;
   p.counters = reinterpret_cast<unsigned *>(at);
@@ -74,7 +74,7 @@ inline void pair_arguments(PairArgs &a, const PairSetup &s, void *workspace) {
 struct PairSegment {
   int tile, row_tile, tok, k0, n, part;
 };
-template <int M> struct PairSchedule {
+struct PairSchedule {
   int piece, tile;
   __device__ __forceinline__ explicit PairSchedule(int pair) : piece(pair), tile(pair) {}
   __device__ __forceinline__ bool next(const PairWork &w, PairSegment &s) {
@@ -92,12 +92,12 @@ template <int M> struct PairSchedule {
     }
     const int of_group = w.row_tiles * w.group, group = s.tile / of_group,
               size = min(w.group, w.token_tiles - group * w.group), rest = s.tile - group * of_group;
-    s.row_tile = rest / size, s.tok = (group * w.group + rest % size) * M;
+    s.row_tile = rest / size, s.tok = (group * w.group + rest % size) * w.tile_tokens;
     return true;
   }
 };
-template <int M> struct PairParts { /* for lists of exceptions: row tiles are a block's */
-  PairSchedule<M> schedule;
+struct PairParts { /* for lists of exceptions: row tiles are a block's */
+  PairSchedule schedule;
   const PairWork &work;
   int rank;
   __device__ __forceinline__ bool next(const RingArgs &, Part &part) {
@@ -114,10 +114,11 @@ __device__ __forceinline__ void pair_fill(const PairArgs &a, const CUtensorMap *
                                           int pair, int rank) {
   constexpr uint32_t kTile = GLYD_WEIGHTS_MMA12_TILE, kX = M * 128;
   const RingArgs &p = a.ring;
+  const int half = p.tile_tokens / 2;
   const uint64_t policy_w = a.work.token_tiles > 1 ? policy_evict_normal() : policy_evict_first(),
                  policy_x = policy_evict_last();
   const size_t row_bytes = (size_t)p.n_tiles * kTile;
-  PairSchedule<M> schedule(pair);
+  PairSchedule schedule(pair);
   PairSegment s;
   int slot = 0, ahead = 0;
   uint32_t phase = 1;
@@ -128,7 +129,7 @@ __device__ __forceinline__ void pair_fill(const PairArgs &a, const CUtensorMap *
     const uint8_t *from = p.tiles + (size_t)block * row_bytes + (size_t)s.k0 * kTile;
     auto weights = [&](int at, const uint8_t *src) {
       const uint32_t full = bars.full + 8 * at;
-      mb_expect(full, kX + rows * kTile);
+      mb_expect(full, half * 256 + rows * kTile);
       for (int r = 0; r < rows; r++)
         bulk(ring + at * p.stage_bytes + kX + r * kTile, src + r * row_bytes, kTile, full, policy_w);
     };
@@ -143,7 +144,7 @@ __device__ __forceinline__ void pair_fill(const PairArgs &a, const CUtensorMap *
       mb_wait(bars.empty + 8 * slot, phase);
       if (elect()) {
         if (ahead == 0) weights(slot, from);
-        tma2d_multicast(ring + slot * p.stage_bytes + rank * (kX / 2), mx, (s.k0 + k) * 64, s.tok + rank * (M / 2),
+        tma2d_multicast(ring + slot * p.stage_bytes + rank * half * 128, mx, (s.k0 + k) * 64, s.tok + rank * half,
                         bars.full + 8 * slot, 3, policy_x);
       }
       if (ahead) ahead--;
@@ -224,7 +225,7 @@ __global__ void __launch_bounds__(384, 1)
     if (warp == 8)
       pair_fill<M>(a, &mx, ring, bars, pair, rank);
     else if (p.n_exceptions) {
-      gather_exceptions<L, M, true>(p, exc, bars, PairParts<M>{PairSchedule<M>(pair), a.work, rank}, warp - 9, lane);
+      gather_exceptions<L, M, true>(p, exc, bars, PairParts{PairSchedule(pair), a.work, rank}, warp - 9, lane);
       if (p.transposed) transpose_end(p, warp - 9, lane);
     }
   } else {
@@ -234,7 +235,7 @@ __global__ void __launch_bounds__(384, 1)
     const uint32_t out_at = bars.full + kRingBars + warp * kRingOut, flag = bars.flags + 4 * wg;
     int at = 0;
     uint32_t phase = 0, rounds = 0;
-    PairSchedule<M> schedule(pair);
+    PairSchedule schedule(pair);
     PairSegment s;
     if (wg == 1) { /* so that one multiplies while the other is at the end of a tile */
       mb_wait(bars.full, 0);
