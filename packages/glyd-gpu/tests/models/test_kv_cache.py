@@ -120,7 +120,7 @@ def test_bytes(channels):
     assert torch.equal(layer.keys, x)
     assert layer.nbytes < 0.70 * 2 * 2 * x.numel()
     cache = GlydKVCache()
-    cache.update(x, x, 0)
+    cache.update(x, x.flip(2), 0)
     report = cache.report()
     assert (report.n_tokens, report.plain_nbytes, report.plain_layers) == (1024, 4 * x.numel(), {})
     assert report.nbytes == layer.nbytes == cache.layers[0].nbytes
