@@ -223,7 +223,10 @@ static glyd_status or_dictionary(const glyd_plan *plan, void *workspace, const u
   return GLYD_OK;
 }
 
-/* A record or filtered segment, or one with the dictionary, whichever is smallest; *size 0: none is of use. */
+#define COMPARED ((size_t)256 << 10) /* content up to which it is tried whether a dictionary is of use */
+
+/* A record or filtered segment, or one with the dictionary, or without, whichever is smallest; *size 0: none is of
+ * use. */
 static glyd_status encode_with_dictionary(const glyd_plan *plan, void *workspace, const uint8_t *in, size_t len,
                                           uint8_t *payload, int *kind, size_t *size) {
   *size = 0;
@@ -236,7 +239,18 @@ static glyd_status encode_with_dictionary(const glyd_plan *plan, void *workspace
     const glyd_status status = encode_filtered(plan, workspace, in, len, payload, size);
     if (status) return status;
   }
-  return or_dictionary(plan, workspace, in, len, payload, kind, size);
+  const int is_other = *size > 0;
+  const glyd_status status = or_dictionary(plan, workspace, in, len, payload, kind, size);
+  if (status || is_other || *size == 0 || *size > len / 2 || len > COMPARED || plan->cold) return status;
+  /* a dictionary leads small content with matches of its own astray: up to 17% of its bytes */
+  size_t plain;
+  uint8_t *const out = payload + *size;
+  const glyd_status without = glyd_lz_encode(&plan->lz, workspace, in, len, out, *size - 1, &plain);
+  if (without != GLYD_OK) return without == GLYD_E_BUFFER ? GLYD_OK : without;
+  memmove(payload, out, plain);
+  *kind = GLYD_KIND_LZ;
+  *size = plain;
+  return GLYD_OK;
 }
 
 /* The payload of any kind but an opened one. pass (NULL: no check) has been begun for the content and may be
