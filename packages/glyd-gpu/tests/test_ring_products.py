@@ -141,7 +141,7 @@ def test_rings_are_close_to_float64(ring, layout, config, tokens):
         ),  # more stages than the ring has; the second block's rows end early
         (600, 256, 300, (192, 4, 3, 8, 2), 0.003, 1),  # six tiles, two pairs
         (300, 576, 257, (256, 6, 3, 1, 1), 0.003, 1),  # four tiles, three pairs: one of them is cut in three
-        (300, 576, 257, (256, 6, 3, 1, 1), 0.003, 2),  # the same, parts last
+        (300, 576, 257, (256, 6, 3, 1, 1), 0.003, 2),  # threads in another order
         (64, 384, 30, (128, 8, 4, 2, 2), 0.0, 1),  # one tile in four parts; the second block has no rows
         (192, 512, 200, (128, 2, 1, 2, 0), 0.04, 1),  # more exceptions than are listed at a time
     ],

@@ -132,7 +132,8 @@ def test_more_tokens_than_a_tile_are_several_tiles_or_decoded():
     assert ring.config[4] > 0 or ring.config[:2] in _routes.MANY  # whose stream-K takes several tiles
     assert _routes.on_hopper(meta(MMA12, 5120, 25600), 1024, H200).config == (256, H200, 4, 8, 0)
     assert _routes.on_hopper(meta(MMA12, 51200, 5120), 2048, H200).config[4:6] == (0, H200)
-    assert _routes.on_hopper(meta(MMA12, 5120, 25600), 2048, H200) == Route("decode")
+    assert _routes.on_hopper(meta(MMA12, 5120, 25600), 2048, H200).config == (256, H200, 2, 8, 0)
+    assert _routes.on_hopper(meta(MMA12, 5120, 8192), 2048, H200) == Route("decode")
     assert _routes.on_hopper(known, 2049, H200) == Route("decode")
     assert _routes.on_hopper(meta(MMA12, 256, 4096), 600, H200) == Route("decode")
     assert _routes.on_hopper(meta(MMA12, 512, 4096), 200, H200).kernel == "ring"

@@ -8,7 +8,7 @@
 #include "pair_mma12_sm90.cuh"
 
 /* y = x . W + bias; config as in kernels/glyd_gpu.h. The workspace is its own; what is left of its counters comes out in
- * counters; an even order: parts last. 0, or a negative glyd_status. */
+ * counters. 0, or a negative glyd_status. */
 extern "C" __attribute__((visibility("default"))) int
 emulated_pair(uint16_t *y, const uint16_t *x, int tokens, const uint16_t *bias, const uint8_t *pack, uint64_t nbytes,
               const int64_t *meta, float *, unsigned *counters, const int32_t *config, uint32_t order) {
@@ -19,7 +19,6 @@ emulated_pair(uint16_t *y, const uint16_t *x, int tokens, const uint16_t *bias, 
   if (const int status = glyd_gpu_view(&v, pack, nbytes, meta)) return status;
   PairSetup s;
   if (const int status = pair_set_up(s, meta, (uint64_t)tokens, config)) return status;
-  s.work.parts_last = order % 2 == 0; /* as with more activations than are multiplied here */
   std::vector<uint4> workspace((size_t)s.nbytes / 16 + 1);
   memset(workspace.data(), 0xFF, workspace.size() * 16);
   if (s.nbytes) memset(workspace.data(), 0, kCounterBytes);

@@ -34,12 +34,7 @@ struct PairWork {
   int tile_tokens; /* from one tile of tokens to the next; half of it is a box of x */
   int pairs;
   int whole, rest, parts; /* tiles that are whole; others, each in so many parts */
-  bool parts_last;
 };
-
-/* Parts come first, so that nobody waits for their sums, unless activations are more than stays in L2: then who multiplies
- * whole tiles should be at the same columns as all others. */
-constexpr int64_t kPairStays = 32 << 20;
 
 /* Depends on configuration and shape alone, and decides the order of sums. False: places in it would not fit 32 bits. */
 inline bool pair_divide(PairWork &work, const PairConfig &c, int64_t rows, int64_t cols, uint64_t tokens) {
@@ -57,8 +52,7 @@ inline bool pair_divide(PairWork &work, const PairConfig &c, int64_t rows, int64
           (int)(pairs < tiles * parts ? pairs : tiles * parts),
           (int)(tiles - rest),
           (int)rest,
-          (int)parts,
-          (int64_t)tokens * cols * 2 > kPairStays};
+          (int)parts};
   return steps * parts < 0x7FFFFFFF;
 }
 

@@ -6,8 +6,9 @@
  * activations, most of what a stage holds, are read from L2 once for 256 rows.
  *
  * Tiles that do not fill a last round are cut into parts of one length along the
- * columns, usually ahead of all others, the last columns first; their sums meet in
- * global memory and are added in column order.
+ * columns, after all others (those who multiply whole tiles are then at the same
+ * columns, and read them from L2), the last columns first; their sums meet in global
+ * memory and are added in column order.
  */
 #ifndef GLYD_PAIR_MMA12_SM90_CUH
 #define GLYD_PAIR_MMA12_SM90_CUH
@@ -78,15 +79,14 @@ struct PairSchedule {
   int piece, tile;
   __device__ __forceinline__ explicit PairSchedule(int pair) : piece(pair), tile(pair) {}
   __device__ __forceinline__ bool next(const PairWork &w, PairSegment &s) {
-    const bool is_tile = tile < w.whole;
-    if (piece < w.rest * w.parts && !(w.parts_last && is_tile)) {
+    if (tile < w.whole) {
+      s.part = 0, s.tile = tile, s.k0 = 0, s.n = w.steps;
+      tile += w.pairs;
+    } else if (piece < w.rest * w.parts) {
       const int before = piece / w.rest;
       s.part = w.parts - 1 - before, s.tile = w.whole + piece - before * w.rest;
       s.k0 = s.part * w.steps / w.parts, s.n = (s.part + 1) * w.steps / w.parts - s.k0;
       piece += w.pairs;
-    } else if (is_tile) {
-      s.part = 0, s.tile = tile, s.k0 = 0, s.n = w.steps;
-      tile += w.pairs;
     } else {
       return false;
     }
