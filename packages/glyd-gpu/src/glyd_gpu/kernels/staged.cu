@@ -55,7 +55,7 @@ int run(StagedArgs &p, const StagedConfig &c, void *y, const void *x, uint64_t t
   }
   r.n_blocks = (int)((rows + 63) / 64), r.n_tiles = p.work.steps;
   p.weight_slots = c.weight_slots, p.x_slots = c.weight_slots + 1, p.packed_slots = c.packed_slots;
-  r.rows = rows, r.cols = (int)cols, r.tokens = (int)tokens, r.dependent = c.dependent;
+  r.rows = rows, r.cols = (int)cols, r.tokens = r.tile_tokens = (int)tokens, r.dependent = c.dependent;
   r.bias = static_cast<const __nv_bfloat16 *>(bias), r.y = static_cast<__nv_bfloat16 *>(y);
   CUtensorMap mx, mw = {};
   int status = tensor_map_rows(&mx, x, tokens, (uint64_t)cols, c.tokens);
