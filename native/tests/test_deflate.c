@@ -177,6 +177,16 @@ static void check_whole(size_t n) {
   free(back);
 }
 
+/* What is no stream is said to have no content, whatever was there before. */
+static void check_no_stream(void) {
+  const uint8_t bad[2] = {7, 0}; /* there is no block of type 3 */
+  glyd_deflate_stream found;
+  memset(&found, 255, sizeof found);
+  glyd_deflate_writer *const w = glyd_deflate_encode_begin(workspace, description, STREAM_MOST);
+  CHECK(!glyd_deflate_encode_read(w, bad, sizeof bad, inside, 64, &found));
+  CHECK(found.content_size == 0);
+}
+
 /* Cut off by the end of the input, or for want of room: what is left is kept. */
 static void check_cut(size_t n) {
   const size_t len = make_stream(n), have = len - test_below(len / 2);
@@ -282,6 +292,7 @@ int main(void) {
   CHECK(content && inside && stream && description && workspace && reading);
   check_trees();
   check_find();
+  check_no_stream();
   for (unsigned round = 0; round < 4; round++)
     for (unsigned kind = 0; kind < TEST_KINDS; kind++) {
       const size_t n = round == 0 ? 1 + test_below(40) : 1 + test_below(MOST);

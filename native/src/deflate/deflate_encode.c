@@ -49,6 +49,7 @@ int glyd_deflate_encode_read(glyd_deflate_writer *w, const uint8_t *in, size_t l
   glyd_inflate_begin(s, in, len, content, cap);
   for (;;) {
     const glyd_inflate_result result = glyd_inflate_block(s, &w->block, NULL);
+    stream->content_size = s->at; /* of what is no stream too: it counts as read in vain */
     if (result == GLYD_INFLATE_INVALID) return 0;
     if (result == GLYD_INFLATE_OK && !w->block.is_last) continue;
     stream->is_cut = result != GLYD_INFLATE_OK;
@@ -56,7 +57,6 @@ int glyd_deflate_encode_read(glyd_deflate_writer *w, const uint8_t *in, size_t l
   }
   /* what is left of a byte after a cut comes with the bytes after it */
   stream->stored_size = (size_t)((s->bit + (stream->is_cut ? 0 : 7)) >> 3);
-  stream->content_size = s->at;
   stream->len = len;
   return s->at > 0;
 }
