@@ -163,7 +163,7 @@ static void make_prices(const counts *c, prices *p) {
     for (unsigned slot = 0; slot < 4; slot++)
       for (unsigned f = 0; f < 4; f++)
         for (unsigned l = MATCH_MIN; l < LENGTHS; l++)
-          p->match[k][slot << 2 | f][l] = commands[k][slot << 6 | code_of[l] << 2 | f] - field[f] + extra[l];
+          p->match[k][slot << 2 | f][l] = commands[k][slot << 6 | (unsigned)code_of[l] << 2 | f] - field[f] + extra[l];
   for (unsigned c8 = 0; c8 < GLYD_CODED_OFFSET_CODES; c8++) {
     const unsigned bits = c8 >> 3;
     p->offsets.code[c8] += (int32_t)((c->has_low && bits >= 8 ? bits - 8 : bits) * BIT);
@@ -293,7 +293,8 @@ GLYD_INLINE void offer_lengths(glyd_coded_parser *p, size_t i, size_t from, size
 
 /* Table of the command that follows one. */
 GLYD_INLINE unsigned table_after(const glyd_coded_parser *p, unsigned slot, size_t length, unsigned run) {
-  return p->tables[slot << 6 | p->prices.code_of[length < LENGTHS ? length : LENGTHS] << 2 | (run < 3 ? run : 3)];
+  const unsigned code = p->prices.code_of[length < LENGTHS ? length : LENGTHS];
+  return p->tables[slot << 6 | code << 2 | (run < 3 ? run : 3)];
 }
 
 /* A match of len bytes at node i, a few literals and a match at the same offset,
