@@ -93,6 +93,13 @@ def _nearest(layout: int, tokens: int, rows: int, cols: int) -> tuple[bool, Rout
     return distance(best) == 0, Route(best[2], best[3])
 
 
+def _as_measured(layout: int, tokens: int, route: Route, processors: int) -> bool:
+    """Say whether pairs of blocks have as many tiles of tokens as where they were measured, and blocks enough."""
+    tile, workers = route.config[:2]
+    measured = next(n for n in token_classes(layout) if n >= tokens)
+    return -(-tokens // tile) == -(-measured // tile) and workers <= processors
+
+
 def pair_plan(rows: int, cols: int, tokens: int, workers: int) -> tuple[int, int]:
     """Return the tokens of a tile for pairs of blocks, and the parts of tiles that do not fill a last round.
 
@@ -182,7 +189,7 @@ def on_hopper(meta: Sequence[int], tokens: int, processors: int) -> Route:
                 route = Route("ring", (tile, row_blocks * warpgroups, 1, chunks, 0, processors, dependent))
             if tokens > tile and blocks * math.ceil(tokens / tile) < processors // 2:
                 route = Route("decode")  # several tiles of tokens, and still half of the device would idle
-        if route.kernel == "pair" and not (exact and tokens in token_classes(layout) and route.config[1] <= processors):
+        if route.kernel == "pair" and not (exact and _as_measured(layout, tokens, route, processors)):
             workers = min(route.config[1], processors // 2 * 2)
             tile, parts = pair_plan(rows, cols, tokens, workers)
             route = Route("pair", (tile, workers, parts, *route.config[3:]))
