@@ -3,6 +3,7 @@
 """A tiny model of random weights, served for real on a loopback port."""
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -192,6 +193,57 @@ class Glyd:
 def glyd(tmp_path):
     """The command, run in an empty folder."""
     return Glyd(tmp_path)
+
+
+class ServeProcess:
+    """``glyd serve`` in a process and on a port of its own, its messages in a file."""
+
+    def __init__(self, glyd, model, n_slots, n_queue):
+        self.log = (glyd.folder / "log").open("wb")
+        args = ("serve", model, "--port", "0", "--slots", str(n_slots), "--queue", str(n_queue))
+        # one thread: several wait for each other, for long where other programs want the cores too
+        self.process = glyd.start(*args, stderr=self.log, env={"OMP_NUM_THREADS": "1"})
+        lines = self.process.stdout.readline() + self.process.stdout.readline()
+        self.url = re.search(rb"(http://\S+)/v1", lines)[1].decode()
+        self.port = int(self.url.rpartition(":")[2])
+
+    def resident_kb(self):
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+)", status)[1])
+
+    def n_descriptors(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def load(self):
+        """Return how many requests run and wait."""
+        text = httpx.get(f"{self.url}/metrics", timeout=300).text
+        return [
+            int(float(re.search(rf"^glyd_requests_{n} (\S+)", text, re.MULTILINE)[1])) for n in ("running", "waiting")
+        ]
+
+    def stop(self):
+        """End it and return what it said."""
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(300)
+        self.log.close()
+        return Path(self.log.name).read_text(encoding="utf-8", errors="replace")
+
+
+@pytest.fixture
+def serve_process(glyd):
+    """Start ``glyd serve MODEL`` with so many slots and places in the queue."""
+    started = []
+
+    def start(model, n_slots, n_queue):
+        started.append(ServeProcess(glyd, model, n_slots, n_queue))
+        return started[-1]
+
+    yield start
+    for one in started:
+        if one.process.poll() is None:
+            one.process.kill()
+            one.process.wait(300)
+        one.log.close()
 
 
 @pytest.fixture(name="wait_for")

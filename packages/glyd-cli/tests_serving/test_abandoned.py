@@ -9,14 +9,11 @@ import asyncio
 import contextlib
 import json
 import os
-import re
 import socket
 import struct
 import time
-from pathlib import Path
 
 import httpx
-import pytest
 
 from glyd_cli.serving.transformers_engine import next_output
 
@@ -27,44 +24,12 @@ N_TOKENS = 500
 GROWTH_KB = 24 << 10  # of resident memory over ten rounds; caches and allocators are filled in the first
 
 
-class Serve:
-    """``glyd serve`` on a port of its own, with room for many in the queue."""
-
-    def __init__(self, glyd, model):
-        self.log = (glyd.folder / "log").open("wb")
-        args = ("serve", model, "--port", "0", "--slots", str(SLOTS), "--queue", str(QUEUE))
-        self.process = glyd.start(*args, stderr=self.log, env={"OMP_NUM_THREADS": "1"})
-        lines = self.process.stdout.readline() + self.process.stdout.readline()
-        self.url = re.search(rb"(http://\S+)/v1", lines)[1].decode()
-        self.port = int(self.url.rpartition(":")[2])
-
-    def metric(self, name):
-        text = httpx.get(f"{self.url}/metrics", timeout=300).text
-        return int(float(re.search(rf"^glyd_requests_{name} (\S+)", text, re.MULTILINE)[1]))
-
-    def idle(self):
-        return self.metric("running") == self.metric("waiting") == 0
-
-    def resident_kb(self):
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(re.search(r"VmRSS:\s+(\d+)", status)[1])
-
-    def time_a_request(self):
-        start = time.monotonic()
-        body = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": N_TOKENS, "ignore_eos": True}
-        answer = httpx.post(f"{self.url}/v1/chat/completions", json=body, timeout=300)
-        assert answer.json()["usage"]["completion_tokens"] == N_TOKENS
-        return time.monotonic() - start
-
-
-@pytest.fixture
-def serve(glyd, long_path):
-    one = Serve(glyd, long_path)
-    yield one
-    if one.process.poll() is None:
-        one.process.kill()
-        one.process.wait(300)
-    one.log.close()
+def time_a_request(serve):
+    start = time.monotonic()
+    body = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": N_TOKENS, "ignore_eos": True}
+    answer = httpx.post(f"{serve.url}/v1/chat/completions", json=body, timeout=300)
+    assert answer.json()["usage"]["completion_tokens"] == N_TOKENS
+    return time.monotonic() - start
 
 
 async def connect(port, content, *, stream):
@@ -148,31 +113,34 @@ async def all_at_once(port):
     await asyncio.gather(*(one(i) for i in range(N_AT_ONCE)))
 
 
-def test_work_ends_with_its_client(serve, wait_for):
+def test_work_ends_with_its_client(serve_process, long_path, wait_for):
+    serve = serve_process(long_path, SLOTS, QUEUE)
+
+    def idle():
+        return serve.load() == [0, 0]
+
     memory, n_gone = [], 0
-    whole_s = serve.time_a_request()
+    whole_s = time_a_request(serve)
     for _ in range(ROUNDS):
         for way in WAYS:
             for stream in (True, False):
                 asyncio.run(way(serve.port, stream))
-                wait_for(serve.idle)
+                wait_for(idle)
         asyncio.run(while_queued(serve.port))
-        wait_for(serve.idle)
+        wait_for(idle)
         asyncio.run(all_at_once(serve.port))
         start = time.monotonic()
-        wait_for(serve.idle)
+        wait_for(idle)
         idle_s = time.monotonic() - start
         n_gone += 2 * len(WAYS) + SLOTS + N_QUEUED + N_AT_ONCE
         memory.append(serve.resident_kb())
         # every request to its end would take as long as this many one after the other, or more
         assert idle_s < N_AT_ONCE / SLOTS / 5 * whole_s
         print(f"idle {idle_s:.2f} s after {N_AT_ONCE} left, {memory[-1] >> 10} MiB resident")
-    print(f"a request of {N_TOKENS} tokens takes {whole_s:.2f} s before and {serve.time_a_request():.2f} after")
+    print(f"a request of {N_TOKENS} tokens takes {whole_s:.2f} s before and {time_a_request(serve):.2f} after")
     if ROUNDS > 3:
         assert memory[-1] - memory[1] < GROWTH_KB, memory
-    serve.process.terminate()
-    serve.process.wait(300)
-    lines = Path(serve.log.name).read_text(encoding="utf-8", errors="replace").splitlines()
+    lines = serve.stop().splitlines()
     # a request may be gone before anything of it was read
     assert 0 < sum("the client went away after" in line for line in lines) <= n_gone
     assert not [line for line in lines if "Traceback" in line]

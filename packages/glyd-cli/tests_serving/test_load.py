@@ -11,12 +11,9 @@ import contextlib
 import json
 import os
 import random
-import re
-import signal
 import socket
 import struct
 import time
-from pathlib import Path
 
 import httpx
 import pytest
@@ -30,45 +27,9 @@ WARM_S = min(SECONDS / 3, 60)  # allocators and caches have grown by then
 GROWTH_KB = (96 if SECONDS < 60 else 24) << 10
 
 
-class Serve:
-    """``glyd serve`` on a port of its own."""
-
-    def __init__(self, glyd, model):
-        self.log = (glyd.folder / "log").open("wb")
-        args = ("serve", model, "--port", "0", "--slots", str(SLOTS), "--queue", str(QUEUE))
-        # one thread: several wait for each other, for long where other programs want the cores too
-        self.process = glyd.start(*args, stderr=self.log, env={"OMP_NUM_THREADS": "1"})
-        lines = self.process.stdout.readline() + self.process.stdout.readline()
-        self.url = re.search(rb"(http://\S+)/v1", lines)[1].decode()
-        self.port = int(self.url.rpartition(":")[2])
-
-    def resident_kb(self):
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(re.search(r"VmRSS:\s+(\d+)", status)[1])
-
-    def n_descriptors(self):
-        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
-
-    def load(self):
-        text = httpx.get(f"{self.url}/metrics", timeout=300).text
-        return [
-            int(float(re.search(rf"^glyd_requests_{n} (\S+)", text, re.MULTILINE)[1])) for n in ("running", "waiting")
-        ]
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(300)
-        self.log.close()
-        return Path(self.log.name).read_text(encoding="utf-8", errors="replace")
-
-
 @pytest.fixture
-def serve(glyd, model_path):
-    one = Serve(glyd, model_path)
-    yield one
-    if one.process.poll() is None:
-        one.process.kill()
-        one.process.wait(300)
+def serve(serve_process, model_path):
+    return serve_process(model_path, SLOTS, QUEUE)
 
 
 async def ask(port, body, *, path="/v1/chat/completions", read=None):
