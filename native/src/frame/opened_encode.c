@@ -17,6 +17,7 @@
 #define COST_SHARE 6u  /* a description takes at most this part of a stream */
 #define VAIN_SHARE 8u  /* bytes read of what cannot be opened: at most this many times the content */
 #define VAIN_SLACK (16u << 20)
+#define LEAST_SHARE 64u /* of the content in streams, where nobody asked for opening: less gains less than it costs */
 #define SNIFF_CONTENT 16384u /* read of a stream to know that it is one */
 #define SNIFF_TRIES 4096u
 #define HEAD_MAX 40u
@@ -258,6 +259,7 @@ static glyd_status encode(const glyd_plan *plan, opener *o, uint8_t *out, size_t
   int is_same;
   glyd_status status = open_parts(o, &described);
   if (status || described == 0) return status;
+  if (plan->opens_by_itself && o->opened < o->len / LEAST_SHARE) return GLYD_OK;
   status = verify(o, described, &is_same);
   if (status || !is_same) return status;
   uint8_t head[HEAD_MAX];

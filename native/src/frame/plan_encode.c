@@ -131,6 +131,7 @@ void glyd_plan_encode_containers(glyd_plan *plan, const uint8_t *in, size_t len)
   if (plan->containers != GLYD_CONTAINERS_AUTO) return;
   const size_t first = len < plan->segment_size ? len : (size_t)plan->segment_size;
   plan->containers = glyd_opened_encode_sniff(in, first) ? GLYD_CONTAINERS_ON : GLYD_CONTAINERS_OFF;
+  plan->opens_by_itself = 1;
 }
 
 /* Does any segment look as if it were records? */

@@ -35,6 +35,7 @@ typedef struct glyd_plan {
   const glyd_dictionary *dictionary; /* or NULL */
   int records;                       /* segments may be records */
   int containers;                    /* GLYD_CONTAINERS_*; AUTO until the content has been looked at */
+  int opens_by_itself;               /* nobody asked: what gains little is left closed */
   uint64_t inner_segment;            /* content bytes of segments inside opened ones */
   int cold;                          /* segments may be cold */
   int64_t base_shift;                /* expected place in the base of numbers, less that in the content */

@@ -341,7 +341,7 @@ static glyd_status encode_payload(const glyd_plan *plan, void *workspace, uint64
   int is_opened = opened_size > 0;
   if (status == GLYD_OK && !(is_opened && opened >= MOST_OPENED(len) && opened_size < MOST_OPENED(len))) {
     status = encode_closed(plan, workspace, at, in, len, payload, kind, size, pass);
-    const size_t gain = plan->level == GLYD_LEVEL_COLD ? 0 : *size / OPENED_PAYS;
+    const size_t gain = plan->opens_by_itself && plan->level != GLYD_LEVEL_COLD ? *size / OPENED_PAYS : 0;
     if (opened_size >= *size - gain) is_opened = 0;
   }
   if (status == GLYD_OK && is_opened) {

@@ -182,6 +182,7 @@ static void begin_frame(glyd_cctx *c) {
   c->last_stored = 0;
   c->index_size = 0;
   c->plan.containers = c->plan.base ? GLYD_CONTAINERS_OFF : c->params.containers;
+  c->plan.opens_by_itself = 0;
   c->stored = 0;
   c->state = STATE_GATHER;
   /* else the content decides about it */
